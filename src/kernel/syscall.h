@@ -6,6 +6,7 @@
 #include <asm/unistd.h>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace upcall::kernel {
 
@@ -25,8 +26,10 @@ inline long raw_syscall(long nr, long a = 0, long b = 0, long c = 0, long d = 0,
 // Pointers and integers alike become the kernel's long.
 template <typename T>
 inline long arg(T value) noexcept {
-  if constexpr (__is_pointer(T) || __is_same(T, decltype(nullptr)))
+  if constexpr (std::is_pointer_v<T>)
     return reinterpret_cast<long>(value);
+  else if constexpr (std::is_null_pointer_v<T>)
+    return 0;
   else
     return static_cast<long>(value);
 }

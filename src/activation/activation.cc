@@ -1,0 +1,197 @@
+// Making, parking and waking the kernel threads that run threads.
+#include "activation/activation.h"
+
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "activation/signal_frame.h"
+#include "arch/x86_64/cpu.h"
+#include "base/log.h"
+#include "kernel/futex.h"
+#include "kernel/memory.h"
+
+namespace upcall {
+GlobalCounters g_counters;
+}
+
+namespace upcall::activation {
+
+Runtime g_runtime;
+void (*g_unlink_waiter)(Thread*) = nullptr;
+
+namespace {
+
+constexpr size_t page = 4096;
+constexpr size_t runtime_stack_bytes = 64 * 1024;
+constexpr size_t altstack_bytes = 64 * 1024;
+constexpr uint32_t max_activations = 1u << 18;
+
+// Reserved once, touched as activations appear.
+atomic<Activation*>* g_table = nullptr;
+atomic<uint32_t> g_count{0};
+
+constexpr unsigned long kernel_thread_flags =
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID;
+
+void install_altstack(Activation* a) noexcept {
+  struct {
+    void* sp;
+    int32_t flags;
+    uint64_t size;
+  } ss = {a->altstack.sp, 0, a->altstack.size};
+  kernel::sys(__NR_sigaltstack, &ss, nullptr);
+}
+
+// True: `a` owns its processor now. Only what nobody runs may be claimed.
+bool try_claim(Activation* a) noexcept {
+  Processor* p = a->processor;
+  OwnerWord w = p->owner_word();
+  if (w.state() != Owner::in_kernel && w.state() != Owner::vacant) return false;
+  // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  if (w.state() == Owner::in_kernel) g_counters.handovers.fetch_add(1, relaxed);
+  return true;
+}
+
+void pool_push(Activation* a) noexcept {
+  LockGuard guard(a->processor->pool_lock);
+  a->in_pool = true;
+  a->pool_next = a->processor->pool;
+  a->processor->pool = a;
+}
+
+void pool_remove(Activation* a) noexcept {
+  LockGuard guard(a->processor->pool_lock);
+  if (!a->in_pool) return;
+  Activation** link = &a->processor->pool;
+  while (*link != a) link = &(*link)->pool_next;
+  *link = a->pool_next;
+  a->in_pool = false;
+}
+
+Activation* pool_pop(Processor* p) noexcept {
+  LockGuard guard(p->pool_lock);
+  Activation* a = p->pool;
+  if (a) {
+    p->pool = a->pool_next;
+    a->in_pool = false;
+  }
+  return a;
+}
+
+void activation_main(void* argument) {
+  auto* a = static_cast<Activation*>(argument);
+  arch::write_gs(reinterpret_cast<uint64_t>(a));
+  install_altstack(a);
+  pin_self(a->processor->cpu);
+  if (!try_claim(a)) park(a);
+  upcall_resume(schedule(a));
+}
+
+}  // namespace
+
+Activation* activation_at(uint32_t index) noexcept { return g_table[index].load(acquire); }
+uint32_t activation_count() noexcept { return g_count.load(acquire); }
+
+Activation* new_activation_record() noexcept {
+  if (!g_table) {
+    g_table = static_cast<atomic<Activation*>*>(kernel::map_pages(max_activations * sizeof(void*), MAP_NORESERVE));
+    if (!g_table) return nullptr;
+  }
+  // guard, runtime stack, guard, alternate signal stack; the record sits at the end.
+  size_t total = page + runtime_stack_bytes + page + altstack_bytes;
+  auto* base = static_cast<char*>(kernel::map_pages(total, MAP_NORESERVE | MAP_STACK));
+  if (!base) return nullptr;
+  kernel::sys(__NR_mprotect, base, page, PROT_NONE);
+  kernel::sys(__NR_mprotect, base + page + runtime_stack_bytes, page, PROT_NONE);
+  char* alt = base + page + runtime_stack_bytes + page;
+  size_t record = (sizeof(Activation) + 63) & ~63ul;
+  auto* a = reinterpret_cast<Activation*>(alt + altstack_bytes - record);
+  a->self = a;
+  a->in_runtime.store(1, relaxed);
+  a->stack_top = base + page + runtime_stack_bytes;
+  a->altstack = {alt, 0, altstack_bytes - record};
+  uint32_t index = g_count.load(relaxed);
+  do {
+    if (index >= max_activations) {
+      kernel::unmap_pages(base, total);
+      return nullptr;
+    }
+  } while (!g_count.compare_exchange_weak(index, index + 1, relaxed, relaxed));
+  a->index = index;
+  g_table[index].store(a, release);  // pairs with activation_at
+  return a;
+}
+
+void adopt_first_activation(Activation* a) noexcept { install_altstack(a); }
+
+void pin_self(uint32_t cpu) noexcept {
+  uint64_t mask[16] = {};
+  mask[cpu / 64 % 16] = 1ul << (cpu % 64);
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof mask, static_cast<void*>(mask));
+}
+
+bool spawn_activation(Processor* p) noexcept {
+  Activation* a = new_activation_record();
+  if (!a) return false;
+  a->processor = p;
+  long r = upcall_clone(kernel_thread_flags, a->stack_top, activation_main, a, &a->tid, nullptr);
+  if (kernel::is_error(r)) return false;
+  g_counters.activations_created.fetch_add(1, relaxed);
+  raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
+  return true;
+}
+
+long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
+  auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
+  if (!stack) return -12;
+  long r = upcall_clone(kernel_thread_flags, stack + stack_bytes, f, argument, tid, nullptr);
+  if (kernel::is_error(r)) {
+    kernel::unmap_pages(stack, stack_bytes);
+    return r;
+  }
+  g_counters.helpers.fetch_add(1, relaxed);
+  raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
+  return r;
+}
+
+bool wake_successor(Processor* p, bool may_create) noexcept {
+  if (Activation* a = pool_pop(p)) {
+    a->wake.store(1, release);  // pairs with park_wait's exchange
+    kernel::futex_wake(&a->wake, 1);
+    return true;
+  }
+  return may_create && spawn_activation(p);
+}
+
+void park_wait(Activation* a) noexcept {
+  for (;;) {
+    if (!a->wake.exchange(0, acquire)) {
+      kernel::futex_wait(&a->wake, 0);
+      continue;
+    }
+    pool_remove(a);
+    if (try_claim(a)) return;
+    pool_push(a);
+    // The processor may have become claimable between the two: whoever made it so looked for us in the pool.
+    OwnerWord w = a->processor->owner_word();
+    if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+  }
+}
+
+void park(Activation* a) noexcept {
+  pool_push(a);
+  park_wait(a);
+}
+
+void pool_adopt(Activation* sleeper) noexcept { pool_push(sleeper); }
+
+void forget_others(Activation* survivor) noexcept {
+  uint32_t n = g_count.load(relaxed);
+  for (uint32_t i = 0; i < n; ++i)
+    if (g_table[i].load(relaxed) != survivor) g_table[i].store(nullptr, relaxed);
+}
+
+}  // namespace upcall::activation

@@ -1,0 +1,191 @@
+// Processors and the kernel threads that run threads on them.
+//
+// Who owns a processor is one word: state, activation, epoch. Every change is one atomic step on it.
+//   running(A)    A runs threads of the processor and alone touches its private data
+//   in_kernel(A)  A's thread is in a call that may block; A takes the processor back with one compare-and-swap,
+//                 unless another activation of the same processor was faster
+//   idle(A)       A found nothing to run and sleeps; anyone may wake it, a returning activation may claim
+//   vacant        no activation yet: the first one to be needed is made then
+// Activations belong to one processor for life and are pinned to its CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/x86_64/layout.h"
+#include "base/counters.h"
+#include "base/spinlock.h"
+#include "sched/ready_queue.h"
+#include "sched/thread.h"
+#include "sched/timers.h"
+
+namespace upcall::activation {
+
+using sched::Thread;
+
+struct Processor;
+
+// The kernel's sigaltstack layout.
+struct AltStack {
+  void* sp;
+  int32_t flags;
+  uint64_t size;
+};
+
+struct alignas(64) Activation {
+  Activation* self;               // GS points here; GS 0: not an activation
+  atomic<uint32_t> in_runtime;    // set and cleared by entry.S; read by our own signal handlers
+  atomic<uint32_t> resched;       // preemption asked for while in the runtime
+  void* stack_top;
+  Thread* current;                // the thread that runs, or whose call is in the kernel
+  atomic<uint32_t> interrupt;     // the call in the kernel is to return: see upcall_blocking_syscall
+  uint32_t index;
+  Processor* processor;
+  int32_t tid;                    // the kernel's
+  atomic<uint32_t> wake;          // futex: 1 = look again
+  Activation* pool_next;
+  AltStack altstack;
+  bool is_monitor;
+  bool in_pool;                   // guarded by the processor's pool_lock
+};
+static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
+static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
+static_assert(offsetof(Activation, current) == A_CURRENT && offsetof(Activation, interrupt) == A_INTERRUPT);
+
+enum class Owner : uint8_t { vacant = 0, running = 1, idle = 2, in_kernel = 3 };
+
+// state in bits 0-1, activation index in bits 2-31, epoch above.
+struct OwnerWord {
+  uint64_t bits = 0;
+  Owner state() const noexcept { return static_cast<Owner>(bits & 3); }
+  uint32_t activation() const noexcept { return static_cast<uint32_t>(bits >> 2) & 0x3fffffff; }
+  OwnerWord next(Owner s, uint32_t a) const noexcept {
+    return {((bits >> 32) + 1) << 32 | static_cast<uint64_t>(a) << 2 | static_cast<uint64_t>(s)};
+  }
+  OwnerWord same_epoch(Owner s) const noexcept { return {(bits & ~3ull) | static_cast<uint64_t>(s)}; }
+};
+
+struct alignas(64) Processor {
+  // Private to the owner.
+  uint32_t index = 0;
+  uint32_t cpu = 0;
+  atomic<uint64_t> dispatches{0}; // read by the monitor: unchanged = the same thread still runs
+  uint32_t timer_check = 0;
+  Thread* free_threads = nullptr;
+  uint32_t free_count = 0;
+  ProcessorCounters counters;
+  sched::ReadyQueue ready;
+
+  // Shared.
+  alignas(64) atomic<uint64_t> owner{0};
+  atomic<Thread*> inbox{nullptr};          // threads made ready from outside, newest first
+  sched::Timers timers;
+  SpinLock pool_lock{Rank::pool};
+  Activation* pool = nullptr;              // parked activations
+  atomic<uint32_t> preempt_in_flight{0};   // the monitor is about to signal the owner
+  atomic<uint32_t> wants_activation{0};    // the pool is empty; the monitor makes one
+  atomic<uint32_t> attention_wanted{0};    // a thread with a signal to handle computes: stop it at the next tick
+  atomic<uint32_t> sentinel_armed{0};      // futex: 1 = the sentinel is to watch
+  atomic<uint32_t> sentinel_started{0};
+  uint64_t seen_dispatches = 0;            // monitor's
+  uint64_t seen_owner = 0;                 // monitor's
+
+  OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
+  bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
+};
+
+struct Runtime {
+  uint32_t processors = 1;
+  Processor* processor = nullptr;    // [processors]
+  uint64_t quantum = 10'000'000;     // nanoseconds; 0: no time slices
+  bool started = false;
+  atomic<uint32_t> sleeping{0};      // processors in a kernel sleep
+  atomic<uint32_t> spinning{0};      // idle processors that look for work
+  uint64_t xsave_features = 3;
+  uint32_t xsave_size = 512;
+  int32_t pid = 0;
+  uint64_t affinity[16] = {};        // what the process was given
+};
+extern Runtime g_runtime;
+
+inline Activation* self() noexcept {
+  Activation* a;
+  __asm__ volatile("mov %%gs:0, %0" : "=r"(a));
+  return a;
+}
+Activation* activation_at(uint32_t index) noexcept;
+uint32_t activation_count() noexcept;
+
+// --- activation.cc: making and parking kernel threads
+// Null: the kernel refused (EAGAIN) or no memory.
+Activation* new_activation_record() noexcept;
+void adopt_first_activation(Activation*) noexcept;
+// Starts one more activation of `p`, parked in its pool. False: the kernel refused.
+bool spawn_activation(Processor* p) noexcept;
+// Wakes a parked activation of `p` (makes one if `may_create`) to take the processor over.
+bool wake_successor(Processor* p, bool may_create) noexcept;
+// The calling activation owns nothing: sleeps until it owns its processor.
+void park(Activation*) noexcept;
+// Same, for one that is in the pool already (put there by whoever claimed its processor).
+void park_wait(Activation*) noexcept;
+// Puts an activation that sleeps in idle() into the pool: its processor has been claimed.
+void pool_adopt(Activation* sleeper) noexcept;
+// A kernel thread that runs no threads. Returns its id or -errno.
+long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
+void pin_self(uint32_t cpu) noexcept;
+// Ends the activation structures of a parent process: only the caller exists.
+void forget_others(Activation* survivor) noexcept;
+
+// --- scheduler.cc: the owner's decisions
+// The current thread has been put where it belongs (queue, wait); the next one to run. May sleep.
+Thread* schedule(Activation*) noexcept;
+// Same, but null instead of waiting.
+Thread* next_ready(Activation*) noexcept;
+// Makes `t` the current thread; t's FS base is loaded.
+Thread* dispatch(Activation*, Thread* t) noexcept;
+// `t` leaves the processor at a substituted call: everything live is saved. Before it becomes visible to others.
+void save_for_switch(Thread* t) noexcept;
+// Makes a thread ready. From the owner of a processor: run next there.
+void ready(Thread* t) noexcept;
+// As ready, but at the end of the queue.
+void ready_last(Activation*, Thread* t) noexcept;
+// From any kernel thread: the thread goes to p's inbox and the processor is told.
+void ready_remote(Processor* p, Thread* t) noexcept;
+// Something was put where `p` will look: wakes it if it sleeps.
+void kick(Processor* p) noexcept;
+// The thread's wait is over; the caller has won its wait word. Unlinks it from queue and timer.
+void finish_wait(Thread* t, long result) noexcept;
+void expire_timers(Processor* p, uint64_t now) noexcept;
+// Called by finish_wait for a thread that waits in a bucket; set by the layer that has buckets.
+extern void (*g_unlink_waiter)(Thread*);
+
+// --- blocking.cc: calls that may block
+// Performs the call of `t` with its processor free for others. Returns the thread to resume.
+Thread* blocking_call(Thread* t) noexcept;
+Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
+// Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
+extern bool (*g_after_blocking)(Thread*, long result);
+
+// --- preempt.cc, monitor.cc
+// Reserved, hidden from the program. Sent only to activations that run a thread, and to the monitor to poke it.
+inline constexpr int preempt_signal = 60;
+void on_preempt_signal(void* ucontext) noexcept;
+bool start_monitor() noexcept;
+void poke_monitor() noexcept;
+void poke_monitor_to_create(Processor* p) noexcept;
+void request_short_slice() noexcept;
+// Memory for a context saved by a preemption.
+void* new_frame() noexcept;
+void free_frame(void*) noexcept;
+extern atomic<uint64_t> g_monitor_deadline;   // when it will look next
+extern atomic<uint32_t> g_monitor_ticking;    // time slices are being watched
+// Stops the thread that runs on `a` at the next possible point.
+void preempt_activation(Activation* a) noexcept;
+// The monitor hands real signals of the process to this function.
+extern void (*g_process_signal)(int signal, void* siginfo);
+extern atomic<uint64_t> g_monitor_signals;    // set the monitor waits for
+
+// A thread that is about to run again: signals. May return another thread. Set by src/linux.
+extern Thread* (*g_before_resume)(Thread*);
+
+}  // namespace upcall::activation

@@ -1,0 +1,130 @@
+// Calls that may block. The processor is left in_kernel(A): if the call does not block, A takes it back with one
+// compare-and-swap and nobody noticed. If it does, somebody else runs the processor meanwhile: the sentinel (a
+// SCHED_IDLE kernel thread of the processor, armed when there are ready threads) gets the CPU the moment A
+// sleeps, and wakes a parked activation; whoever makes a thread ready later wakes one itself.
+#include "activation/activation.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/futex.h"
+
+#include <sched.h>
+
+namespace upcall::activation {
+
+bool (*g_after_blocking)(Thread*, long) = nullptr;
+
+namespace {
+
+constexpr long errno_intr = 4;
+
+void sentinel_main(void* argument) noexcept {
+  auto* p = static_cast<Processor*>(argument);
+  arch::write_gs(0);
+  uint64_t all = ~0ull;
+  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  pin_self(p->cpu);
+  sched_param param = {0};
+  kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
+  for (;;) {
+    while (!p->sentinel_armed.load(acquire)) kernel::futex_wait(&p->sentinel_armed, 0);
+    OwnerWord w = p->owner_word();
+    bool work = p->has_work();
+    if (w.state() == Owner::running && work) {
+      kernel::sys(__NR_sched_yield);  // the owner was only preempted by us
+      continue;
+    }
+    p->sentinel_armed.store(0, relaxed);
+    if (w.state() != Owner::in_kernel || !work) continue;
+    // Never clones: the child could not leave SCHED_IDLE. The monitor makes activations where the pool is empty.
+    if (wake_successor(p, false))
+      g_counters.sentinel_wakes.fetch_add(1, relaxed);
+    else
+      poke_monitor_to_create(p);
+  }
+}
+
+void arm_sentinel(Processor* p) noexcept {
+  if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
+    int tid;
+    if (start_helper(p, sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);
+  }
+  if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))
+    kernel::futex_wake(&p->sentinel_armed, 1);
+}
+
+OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
+  Processor* p = a->processor;
+  t->state.store(sched::State::in_kernel, relaxed);
+  g_runtime.sleeping.fetch_add(1, relaxed);
+  OwnerWord w = p->owner_word().next(Owner::in_kernel, a->index);
+  // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
+  p->owner.exchange(w.bits, fenced);
+  // A preemption signal on its way must arrive before the call, or the program would see it as EINTR.
+  if (__builtin_expect(p->preempt_in_flight.load(fenced), 0)) {
+    while (p->preempt_in_flight.load(acquire)) kernel::sys(__NR_sched_yield);
+    kernel::sys(__NR_sched_yield);
+  }
+  if (p->has_work()) arm_sentinel(p);
+  if (p->timers.next() < g_monitor_deadline.load(relaxed)) poke_monitor();
+  return w;
+}
+
+// True: the processor is still ours. False: somebody runs it, and we own nothing.
+bool leave_kernel(Activation* a, OwnerWord w) noexcept {
+  // acq_rel: pairs with try_claim.
+  if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  return true;
+}
+
+// Our processor's new owner sleeps: takes it over without waking anybody.
+bool claim_idle(Activation* a) noexcept {
+  Processor* p = a->processor;
+  OwnerWord w = p->owner_word();
+  if (w.state() != Owner::idle) return false;
+  Activation* sleeper = activation_at(w.activation());
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  pool_adopt(sleeper);
+  return true;
+}
+
+}  // namespace
+
+Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept {
+  Activation* a = self();
+  ++a->processor->counters.blocking_calls;
+  t->fs = arch::read_fs();
+  OwnerWord w = enter_kernel(a, t);
+  long r;
+  do {
+    // A signal for the thread sets `interrupt` through the reserved signal; see linux/signal.cc.
+    a->interrupt.store(0, relaxed);
+    compiler_barrier();
+    r = t->attention.load(acquire) ? -errno_intr : upcall_blocking_syscall(nr, args);
+  } while (!g_after_blocking(t, r));
+  t->rax = static_cast<uint64_t>(r);
+  if (leave_kernel(a, w)) {
+    t->state.store(sched::State::running, relaxed);
+    return t;
+  }
+  // The thread's vector registers are in this kernel thread; save them before another one may run the thread.
+  if (claim_idle(a)) {
+    t->state.store(sched::State::running, relaxed);
+    t->activation.store(a, relaxed);
+    return t;
+  }
+  save_for_switch(t);
+  a->current = nullptr;
+  ready_remote(a->processor, t);
+  park(a);
+  return schedule(a);
+}
+
+Thread* blocking_call(Thread* t) noexcept {
+  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
+                  static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
+  return blocking_call(t, t->nr, args);
+}
+
+}  // namespace upcall::activation

@@ -1,0 +1,179 @@
+// The monitor: one kernel thread, asleep in sigtimedwait unless something is due. It
+//   - takes the process's asynchronous signals, which every activation blocks, and hands them to src/linux;
+//   - expires timers of processors whose owner computes or sits in the kernel;
+//   - watches time slices, while some processor has threads waiting, and ends those that are over;
+//   - hands over processors whose owner has been in the kernel for a whole tick (the sentinel is starved when
+//     other programs keep the CPU busy).
+#include <sched.h>
+#include <signal.h>
+
+#include "activation/activation.h"
+#include "activation/signal_frame.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/clock.h"
+#include "kernel/futex.h"
+#include "kernel/memory.h"
+
+namespace upcall::activation {
+
+atomic<uint64_t> g_monitor_deadline{sched::never};
+atomic<uint32_t> g_monitor_ticking{0};
+void (*g_process_signal)(int, void*) = nullptr;
+atomic<uint64_t> g_monitor_signals{0};
+
+namespace {
+
+constexpr uint64_t default_tick_ns = 5'000'000;
+constexpr int quiet_ticks_before_sleep = 20;
+
+Activation* g_monitor = nullptr;
+atomic<uint32_t> g_poked{0};
+
+// True: the processor has threads that wait for it.
+bool tick(Processor* p, uint64_t now) noexcept {
+  OwnerWord w = p->owner_word();
+  bool work = p->has_work();
+  uint64_t d = p->dispatches.load(relaxed);
+  bool same = w.bits == p->seen_owner && d == p->seen_dispatches;
+  p->seen_owner = w.bits;
+  p->seen_dispatches = d;
+  if (!work && !p->attention_wanted.load(relaxed)) return false;
+  if (w.state() == Owner::running) {
+    if (same && g_runtime.quantum) {
+      p->attention_wanted.store(0, relaxed);
+      if (Activation* a = activation_at(w.activation())) preempt_activation(a);
+    }
+    // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
+    if (same && g_runtime.processors > 1 && g_runtime.sleeping.load(relaxed) && !g_runtime.spinning.load(relaxed)) {
+      for (uint32_t i = 1; i < g_runtime.processors; ++i) {
+        Processor* other = &g_runtime.processor[(p->index + i) % g_runtime.processors];
+        if (other->owner_word().state() == Owner::running) continue;
+        kick(other);
+        break;
+      }
+    }
+  } else if (w.state() == Owner::in_kernel && same) {
+    if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+  } else if (w.state() == Owner::idle) {
+    kick(p);
+  }
+  return true;
+}
+
+void expire_all(uint64_t now) noexcept {
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    if (p->timers.next() > now) continue;
+    expire_timers(p, now);
+    OwnerWord w = p->owner_word();
+    if (w.state() == Owner::running && p->has_work())
+      if (Activation* a = activation_at(w.activation())) preempt_activation(a);
+  }
+}
+
+uint64_t next_deadline(uint64_t next_tick) noexcept {
+  uint64_t d = g_monitor_ticking.load(relaxed) ? next_tick : sched::never;
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    if (p->owner_word().state() == Owner::idle) continue;  // sleeps with its own deadline
+    uint64_t t = p->timers.next();
+    if (t < d) d = t;
+  }
+  return d;
+}
+
+void create_where_asked() noexcept {
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    if (p->wants_activation.exchange(0, acq_rel) && p->has_work() && p->owner_word().state() == Owner::in_kernel)
+      wake_successor(p, true);
+  }
+}
+
+void wait_for_signal(uint64_t deadline) noexcept {
+  alignas(8) unsigned char info[128];
+  uint64_t set = g_monitor_signals.load(relaxed) | bit(preempt_signal);
+  uint64_t now = kernel::now();
+  uint64_t left = deadline == sched::never ? 0 : deadline > now ? deadline - now : 0;
+  __kernel_timespec ts = {static_cast<long long>(left / 1000000000u), static_cast<long long>(left % 1000000000u)};
+  long r = kernel::sys(__NR_rt_sigtimedwait, &set, static_cast<void*>(info), deadline == sched::never ? nullptr : &ts, 8);
+  if (r > 0 && r != preempt_signal) g_process_signal(static_cast<int>(r), info);
+}
+
+void monitor_main(void* argument) noexcept {
+  arch::write_gs(reinterpret_cast<uint64_t>(argument));
+  uint64_t blocked = ~fault_signals;
+  kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  request_short_slice();
+  uint64_t tick_ns = g_runtime.quantum ? g_runtime.quantum / 2 : default_tick_ns;
+  uint64_t next_tick = kernel::now() + tick_ns;
+  int quiet = 0;
+  for (;;) {
+    uint64_t deadline = next_deadline(next_tick);
+    g_monitor_deadline.store(deadline, fenced);  // pairs with poke_monitor's readers: stored before we look again
+    uint64_t again = next_deadline(next_tick);
+    if (again < deadline) g_monitor_deadline.store(again, relaxed);
+    wait_for_signal(again < deadline ? again : deadline);
+    g_poked.store(0, fenced);  // pairs with poke_monitor: what was asked for before is looked at below
+    create_where_asked();
+    uint64_t now = kernel::now();
+    expire_all(now);
+    if (!g_monitor_ticking.load(relaxed) || now < next_tick) {
+      if (!g_monitor_ticking.load(relaxed)) next_tick = now + tick_ns;
+      if (next_tick > now + tick_ns) next_tick = now + tick_ns;
+      continue;
+    }
+    bool waiting = false;
+    for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
+    next_tick = now + tick_ns;
+    quiet = waiting ? 0 : quiet + 1;
+    if (quiet >= quiet_ticks_before_sleep) {
+      quiet = 0;
+      g_monitor_ticking.store(0, fenced);  // pairs with poke_monitor
+      for (uint32_t i = 0; i < g_runtime.processors; ++i)
+        if (g_runtime.processor[i].has_work()) g_monitor_ticking.store(1, relaxed);
+    }
+  }
+}
+
+}  // namespace
+
+void request_short_slice() noexcept {
+  // EEVDF (kernel 6.12 and later) takes a slice from SCHED_OTHER threads without privilege; refused elsewhere.
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attr = {48, SCHED_OTHER, 0, 0, 0, 100'000, 0, 0};
+  kernel::sys(__NR_sched_setattr, 0, &attr, 0);
+}
+
+bool start_monitor() noexcept {
+  if (!g_monitor) {
+    g_monitor = static_cast<Activation*>(kernel::map_pages(4096));
+    if (!g_monitor) return false;
+    g_monitor->self = g_monitor;
+    g_monitor->is_monitor = true;
+    g_monitor->in_runtime.store(1, relaxed);
+  }
+  g_poked.store(0, relaxed);
+  g_monitor_ticking.store(0, relaxed);
+  g_monitor_deadline.store(sched::never, relaxed);
+  return start_helper(nullptr, monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
+}
+
+void poke_monitor() noexcept {
+  if (!g_monitor_ticking.load(relaxed)) g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
+  if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;
+  kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
+}
+
+void poke_monitor_to_create(Processor* p) noexcept {
+  p->wants_activation.store(1, release);  // pairs with create_where_asked
+  poke_monitor();
+}
+
+}  // namespace upcall::activation

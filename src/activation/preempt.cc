@@ -1,0 +1,94 @@
+// Time slices. The reserved signal stops a thread wherever it is: its frame is the saved context (any activation
+// may return through it). Inside the runtime the handler only leaves a note; entry.S reads it on the way out.
+#include "activation/activation.h"
+#include "activation/signal_frame.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/memory.h"
+
+namespace upcall::activation {
+
+Thread* (*g_before_resume)(Thread*) = nullptr;
+
+namespace {
+
+SpinLock g_frames_lock{Rank::memory};
+void* g_free_frames = nullptr;
+
+size_t frame_bytes() noexcept { return (sizeof(KernelUcontext) + 63 + g_runtime.xsave_size + 4 + 4095) & ~4095ul; }
+
+// The frame lies on the activation's alternate stack: moves it where the thread can keep it.
+bool keep_frame(Thread* t, const KernelUcontext* uc) noexcept {
+  size_t fp = uc->fpstate ? fpstate_bytes(uc) : 0;
+  if (sizeof(KernelUcontext) + 64 + fp > frame_bytes()) return false;
+  if (!t->preempt_frame && !(t->preempt_frame = new_frame())) return false;
+  auto* copy = static_cast<KernelUcontext*>(t->preempt_frame);
+  *copy = *uc;
+  if (fp) {
+    uint64_t at = (reinterpret_cast<uint64_t>(copy + 1) + 63) & ~63ul;
+    __builtin_memcpy(reinterpret_cast<void*>(at), uc->fpstate, fp);
+    copy->fpstate = reinterpret_cast<void*>(at);
+  }
+  t->signal_frame = copy;
+  t->kind = CONTEXT_SIGNAL_FRAME;
+  t->fpu = FPU_LIVE;
+  return true;
+}
+
+}  // namespace
+
+void* new_frame() noexcept {
+  LockGuard guard(g_frames_lock);
+  if (void* f = g_free_frames) {
+    g_free_frames = *static_cast<void**>(f);
+    return f;
+  }
+  return kernel::map_pages(frame_bytes());
+}
+
+void free_frame(void* frame) noexcept {
+  LockGuard guard(g_frames_lock);
+  *static_cast<void**>(frame) = g_free_frames;
+  g_free_frames = frame;
+}
+
+void preempt_activation(Activation* a) noexcept {
+  Processor* p = a->processor;
+  p->preempt_in_flight.store(1, fenced);  // pairs with enter_kernel's exchange of the owner word
+  OwnerWord w = {p->owner.load(fenced)};
+  if (w.state() == Owner::running && w.activation() == a->index)
+    kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal);
+  p->preempt_in_flight.store(0, release);
+}
+
+// On the alternate stack of the activation that the signal was sent to.
+void on_preempt_signal(void* ucontext) noexcept {
+  Activation* a = self();
+  auto* uc = static_cast<KernelUcontext*>(ucontext);
+  if (a->is_monitor) return;
+  if (a->in_runtime.load(relaxed)) {
+    a->resched.store(1, relaxed);
+    a->interrupt.store(1, relaxed);
+    auto rip = uc->rip;
+    if (rip >= reinterpret_cast<uint64_t>(upcall_blocking_begin) && rip < reinterpret_cast<uint64_t>(upcall_blocking_end))
+      uc->rip = reinterpret_cast<uint64_t>(upcall_blocking_interrupted);
+    return;
+  }
+  auto begin = reinterpret_cast<uint64_t>(upcall_sigreturn_begin), end = reinterpret_cast<uint64_t>(upcall_sigreturn_end);
+  if (uc->rip >= begin && uc->rip < end) return;  // about to become a thread; the next tick finds it as one
+  Thread* t = a->current;
+  bool signals = t->attention.load(acquire) != 0;
+  if (!a->processor->has_work() && !signals) return;
+  a->in_runtime.store(1, relaxed);
+  compiler_barrier();
+  if (!keep_frame(t, uc)) {
+    a->in_runtime.store(0, relaxed);
+    return;
+  }
+  t->fs = arch::read_fs();
+  if (signals) upcall_resume(t);  // through before_resume
+  ++a->processor->counters.preemptions;
+  ready_last(a, t);
+  upcall_resume(schedule(a));
+}
+
+}  // namespace upcall::activation

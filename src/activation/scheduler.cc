@@ -1,0 +1,308 @@
+// What the owner of a processor does: choose the next thread, wait when there is none, make threads ready.
+//
+// Parking without a lost wake-up. A processor that goes to sleep first publishes idle(A), then looks at its inbox
+// once more; whoever fills the inbox pushes first and then looks at the owner word. Both steps are sequentially
+// consistent, so at least one sees the other. The same argument covers in_kernel(A): see blocking.cc.
+//
+// When to wake another processor. Moving a thread to a sleeping CPU costs an inter-processor interrupt; where the
+// thread that made it ready is about to wait anyway, that is wasted. Idle processors spin for a while and take a
+// thread once it has waited about as long as the move costs; sleeping ones are woken only if nobody spins, and a
+// wake-up in vain makes the next one wait twice as long.
+#include "activation/activation.h"
+#include "activation/signal_frame.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/clock.h"
+#include "kernel/futex.h"
+
+namespace upcall::activation {
+
+namespace {
+
+constexpr uint64_t spin_ns = 60'000;
+constexpr uint64_t patience_ns = 20'000;
+constexpr uint64_t longest_holdoff_ns = 8'000'000;
+
+atomic<uint64_t> g_wake_not_before{0};
+atomic<uint64_t> g_holdoff{0};
+
+void drain_inbox(Processor* p) noexcept {
+  Thread* newest = p->inbox.exchange(nullptr, acquire);  // pairs with ready_remote
+  if (!newest) return;
+  Thread* last = newest;
+  Thread* first = nullptr;
+  uint32_t n = 0;
+  while (newest) {  // reverse: oldest first
+    Thread* next = newest->next;
+    newest->next = first;
+    first = newest;
+    newest = next;
+    ++n;
+  }
+  p->ready.push_all(first, last, n);
+}
+
+// Somebody should look at this processor's queue. Cheap when nobody sleeps.
+void invite_others(Processor* p) noexcept {
+  Runtime& r = g_runtime;
+  if (!g_monitor_ticking.load(relaxed)) poke_monitor();
+  if (r.processors == 1 || r.sleeping.load(relaxed) == 0 || r.spinning.load(relaxed) != 0) return;
+  uint64_t now = kernel::now();
+  if (now < g_wake_not_before.load(relaxed)) return;
+  g_wake_not_before.store(now + patience_ns, relaxed);
+  for (uint32_t i = 1; i < r.processors; ++i) {
+    Processor* other = &r.processor[(p->index + i) % r.processors];
+    if (other->owner_word().state() == Owner::running) continue;
+    kick(other);
+    return;
+  }
+}
+
+// Takes threads from the processor that has had some waiting for long enough. True: our queue has some now.
+struct Victim {
+  uint64_t dispatches = ~0ull;
+  uint64_t since = 0;
+};
+
+bool steal_from(Processor* p, Processor* victim) noexcept {
+  uint32_t n;
+  Thread* first = victim->ready.steal_half(&n);
+  if (!first) return false;
+  Thread* last = first;
+  while (last->next) last = last->next;
+  p->ready.push_all(first, last, n);
+  p->counters.steals += n;
+  return true;
+}
+
+bool look_around(Processor* p, uint64_t now, Victim* seen) noexcept {
+  Runtime& r = g_runtime;
+  for (uint32_t i = 1; i < r.processors; ++i) {
+    Processor* victim = &r.processor[(p->index + i) % r.processors];
+    uint32_t waiting = victim->ready.count();
+    bool mail = victim->inbox.load(relaxed) != nullptr;
+    if (!waiting && !mail) continue;
+    uint64_t d = victim->dispatches.load(relaxed);
+    if (seen->dispatches != d) {
+      seen->dispatches = d;
+      seen->since = now;
+      if (waiting < 4) continue;  // changes hands quickly: leave it alone
+    } else if (waiting < 2 && now - seen->since < patience_ns) {
+      continue;
+    }
+    if (waiting && steal_from(p, victim)) return true;
+    if (!waiting && mail && now - seen->since >= patience_ns) {
+      if (Thread* t = victim->inbox.exchange(nullptr, acquire)) {
+        while (t) {
+          Thread* next = t->next;
+          p->ready.push(t);
+          t = next;
+        }
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Looks for work for a while. True: there is some.
+bool spin_for_work(Activation* a) noexcept {
+  Runtime& r = g_runtime;
+  Processor* p = a->processor;
+  if (r.processors == 1) return false;
+  r.spinning.fetch_add(1, relaxed);
+  uint64_t start = kernel::now();
+  Victim seen;
+  bool found = false;
+  for (uint64_t now = start; now - start < spin_ns; now = kernel::now()) {
+    if (p->has_work() || p->timers.next() <= now || look_around(p, now, &seen)) {
+      found = true;
+      break;
+    }
+    // Somebody else's turn on this CPU? The kernel decides; we only must not hold others up.
+    for (int i = 0; i < 32; ++i) pause_cpu();
+  }
+  r.spinning.fetch_sub(1, relaxed);
+  if (found) {
+    g_holdoff.store(0, relaxed);
+  } else {
+    uint64_t h = g_holdoff.load(relaxed);
+    h = h ? (h * 2 < longest_holdoff_ns ? h * 2 : longest_holdoff_ns) : spin_ns;
+    g_holdoff.store(h, relaxed);
+    g_wake_not_before.store(kernel::now() + h, relaxed);
+  }
+  return found;
+}
+
+// Nothing to run: sleeps until there may be something. Returns owning the processor.
+void idle(Activation* a) noexcept {
+  Processor* p = a->processor;
+  if (spin_for_work(a)) return;
+  Runtime& r = g_runtime;
+  OwnerWord w = p->owner_word();
+  OwnerWord sleeping = w.next(Owner::idle, a->index);
+  a->current = nullptr;
+  a->wake.store(0, relaxed);
+  r.sleeping.fetch_add(1, relaxed);
+  // fenced: pairs with ready_remote's push followed by its load of the owner word.
+  p->owner.exchange(sleeping.bits, fenced);
+  if (!p->has_work()) {
+    kernel::futex_wait(&a->wake, 0, p->timers.next());
+  }
+  // acq_rel: pairs with a returning activation's claim.
+  if (p->owner.compare_exchange_strong(sleeping.bits, sleeping.next(Owner::running, a->index).bits, acq_rel, relaxed)) {
+    r.sleeping.fetch_sub(1, relaxed);
+    a->wake.store(0, relaxed);
+  } else {
+    park_wait(a);
+  }
+}
+
+}  // namespace
+
+void save_for_switch(Thread* t) noexcept {
+  if (t->kind != CONTEXT_REGISTERS) return;  // the frame has everything
+  t->fs = arch::read_fs();
+  if (t->fpu == FPU_LIVE) upcall_save_vectors(t);
+}
+
+Thread* dispatch(Activation* a, Thread* t) noexcept {
+  Processor* p = a->processor;
+  p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);
+  ++p->counters.switches;
+  a->current = t;
+  t->activation.store(a, relaxed);
+  t->state.store(sched::State::running, relaxed);
+  if (arch::read_fs() != t->fs) arch::write_fs(t->fs);
+  if (t->kind == CONTEXT_SIGNAL_FRAME) prepare_frame(a, static_cast<KernelUcontext*>(t->signal_frame));
+  if ((p->has_work() && !g_monitor_ticking.load(relaxed)) ||
+      p->timers.next() < g_monitor_deadline.load(relaxed))
+    poke_monitor();
+  return t;
+}
+
+Thread* next_ready(Activation* a) noexcept {
+  Processor* p = a->processor;
+  if (p->inbox.load(relaxed)) drain_inbox(p);
+  if (p->timers.next() != sched::never && (++p->timer_check & 7) == 0) expire_timers(p, kernel::now());
+  Thread* t = p->ready.pop();
+  return t ? dispatch(a, t) : nullptr;
+}
+
+Thread* schedule(Activation* a) noexcept {
+  Processor* p = a->processor;
+  for (;;) {
+    if (Thread* t = next_ready(a)) return t;
+    if (p->timers.next() != sched::never) {
+      expire_timers(p, kernel::now());
+      if (p->has_work()) continue;
+    }
+    idle(a);
+  }
+}
+
+void ready(Thread* t) noexcept {
+  Activation* a = self();
+  if (a->is_monitor) {
+    ready_remote(t->home, t);
+    return;
+  }
+  Processor* p = a->processor;
+  t->home = p;
+  t->state.store(sched::State::ready, relaxed);
+  p->ready.push_lifo(t);
+  invite_others(p);
+}
+
+void ready_last(Activation* a, Thread* t) noexcept {
+  t->home = a->processor;
+  t->state.store(sched::State::ready, relaxed);
+  a->processor->ready.push(t);
+  invite_others(a->processor);
+}
+
+void ready_remote(Processor* p, Thread* t) noexcept {
+  t->home = p;
+  t->state.store(sched::State::ready, relaxed);
+  Thread* head = p->inbox.load(relaxed);
+  do {
+    t->next = head;
+    // fenced: pairs with idle's and enter_kernel's exchange of the owner word.
+  } while (!p->inbox.compare_exchange_weak(head, t, fenced, relaxed));
+  kick(p);
+}
+
+void kick(Processor* p) noexcept {
+  OwnerWord w = {p->owner.load(fenced)};  // fenced: after the push above
+  switch (w.state()) {
+    case Owner::running:
+      break;
+    case Owner::idle:
+      if (Activation* a = activation_at(w.activation())) {
+        a->wake.store(1, release);  // pairs with idle's futex wait
+        kernel::futex_wake(&a->wake, 1);
+      }
+      break;
+    case Owner::in_kernel:
+    case Owner::vacant:
+      wake_successor(p, true);
+      break;
+  }
+}
+
+void finish_wait(Thread* t, long result) noexcept {
+  if (t->wait_bucket.load(relaxed)) g_unlink_waiter(t);
+  if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+  t->rax = static_cast<uint64_t>(result);
+  ready(t);
+}
+
+void expire_timers(Processor* p, uint64_t now) noexcept {
+  uint64_t word;
+  while (Thread* t = p->timers.pop_due(now, &word))
+    if (sched::claim_wait(t, word)) finish_wait(t, t->timeout_result);
+}
+
+}  // namespace upcall::activation
+
+using upcall::activation::Activation;
+using upcall::sched::Thread;
+
+extern "C" {
+
+// sched_yield, from entry.S (native) and from the system-call table: the way out when nobody else is ready must
+// stay short.
+__attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noexcept {
+  namespace act = upcall::activation;
+  Activation* a = act::self();
+  act::Processor* p = a->processor;
+  t->rax = 0;
+  if (!p->has_work()) {
+    if (p->timers.next() != upcall::sched::never) act::expire_timers(p, upcall::kernel::now());
+    if (!p->has_work()) return t;
+  }
+  t->fs = upcall::arch::read_fs();
+  upcall_save_control(t);
+  ++p->counters.yields;
+  t->state.store(upcall::sched::State::ready, upcall::relaxed);
+  t->home = p;
+  p->ready.push(t);
+  return act::schedule(a);
+}
+
+// From entry.S: something is to be done before `t`, the current thread, goes on.
+__attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) noexcept {
+  namespace act = upcall::activation;
+  Activation* a = act::self();
+  if (a->resched.load(upcall::relaxed)) {
+    a->resched.store(0, upcall::relaxed);
+    if (a->processor->has_work()) {
+      act::save_for_switch(t);
+      ++a->processor->counters.preemptions;
+      act::ready_last(a, t);
+      t = act::schedule(a);
+    }
+  }
+  if (t->attention.load(upcall::acquire)) t = act::g_before_resume(t);
+  return t;
+}
+}

@@ -1,0 +1,84 @@
+// What the CPU and the kernel's entry code offer, as functions; and the assembly of this folder, as declarations.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/x86_64/layout.h"
+
+namespace upcall::sched {
+struct Thread;
+}
+
+namespace upcall::arch {
+
+inline uint64_t read_fs() noexcept {
+  uint64_t v;
+  __asm__ volatile("rdfsbase %0" : "=r"(v));
+  return v;
+}
+inline void write_fs(uint64_t v) noexcept { __asm__ volatile("wrfsbase %0" ::"r"(v) : "memory"); }
+inline uint64_t read_gs() noexcept {
+  uint64_t v;
+  __asm__ volatile("rdgsbase %0" : "=r"(v));
+  return v;
+}
+inline void write_gs(uint64_t v) noexcept { __asm__ volatile("wrgsbase %0" ::"r"(v) : "memory"); }
+inline uint64_t tsc() noexcept {
+  uint32_t low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return (static_cast<uint64_t>(high) << 32) | low;
+}
+inline uint64_t xcr0() noexcept {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<uint64_t>(high) << 32) | low;
+}
+inline void cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4]) noexcept {
+  __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(sub));
+}
+
+struct XsaveInfo {
+  uint64_t features;  // XCR0, or 3 where there is no xsave
+  uint32_t size;      // bytes of the standard format for `features`
+  bool present;
+};
+// Chooses g_vector_level and answers what signal frames need. Called once, at start.
+XsaveInfo detect_vectors() noexcept;
+
+// State of the program that a process-like child starts with.
+struct ChildState {
+  uint64_t signal_mask;
+  uint64_t affinity_size;
+  const void* affinity;
+};
+
+}  // namespace upcall::arch
+
+// NOLINTBEGIN: assembly names
+extern "C" {
+extern uint32_t g_vector_level;
+extern const char upcall_text_begin[], upcall_text_end[];
+extern const char upcall_sigreturn_begin[], upcall_sigreturn_end[];
+extern const char upcall_blocking_begin[], upcall_blocking_end[], upcall_blocking_interrupted[];
+extern const char upcall_load_user32_at[], upcall_load_user64_at[], upcall_cas_user32_at[], upcall_copy_user_at[];
+extern const char upcall_user_fault[], upcall_restorer[], upcall_kernel_restorer[];
+
+void upcall_entry();
+int upcall_native_yield();
+[[noreturn]] void upcall_resume(upcall::sched::Thread*);
+[[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
+long upcall_blocking_syscall(long nr, const long args[6]);
+int upcall_load_user32(const uint32_t* address, uint32_t* value);
+int upcall_load_user64(const uint64_t* address, uint64_t* value);
+int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);
+int upcall_copy_user(void* to, const void* from, size_t bytes);
+long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argument, int* parent_tid, int* child_tid);
+long upcall_clone_process(long nr, const long args[6], upcall::sched::Thread*, const upcall::arch::ChildState*,
+                          bool own_stack);
+void upcall_save_control(upcall::sched::Thread*);
+void upcall_save_vectors(upcall::sched::Thread*);
+void upcall_load_fpu(upcall::sched::Thread*);
+void upcall_xsave(void* area, uint64_t features);
+}
+// NOLINTEND

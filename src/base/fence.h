@@ -1,0 +1,28 @@
+// One-sided fence: the frequent side pays a compiler barrier, the rare side a membarrier(2) that makes every CPU
+// of the process execute a full fence. Without membarrier both sides pay a full fence.
+#pragma once
+
+#include <linux/membarrier.h>
+
+#include "base/atomic.h"
+#include "kernel/syscall.h"
+
+namespace upcall {
+
+extern bool g_have_membarrier;
+
+inline void light_fence() noexcept {
+  if (__builtin_expect(g_have_membarrier, 1))
+    compiler_barrier();
+  else
+    std::atomic_thread_fence(fenced);  // pairs with heavy_fence's fallback
+}
+
+inline void heavy_fence() noexcept {
+  if (g_have_membarrier && kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  std::atomic_thread_fence(fenced);
+}
+
+void register_membarrier() noexcept;
+
+}  // namespace upcall

@@ -1,0 +1,52 @@
+// Spin locks of the runtime. A holder is inside the runtime and is never preempted by the runtime itself; the
+// kernel may still deschedule it, so waiters give their CPU away after a while.
+//
+// Ranks: a lock may be taken only while every lock held has a lower rank. docs/HACKING.md has the table.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/check.h"
+#include "kernel/syscall.h"
+
+namespace upcall {
+
+enum class Rank : uint8_t { futex_bucket = 10, timers = 20, thread_table = 30, signals = 40, pool = 50, steal = 60, memory = 70 };
+
+class SpinLock {
+ public:
+  explicit constexpr SpinLock(Rank rank) noexcept : rank_(rank) {}
+  SpinLock(const SpinLock&) = delete;
+  SpinLock& operator=(const SpinLock&) = delete;
+
+  void lock() noexcept {
+    // acquire: pairs with unlock's release.
+    while (word_.exchange(1, acquire) != 0) {
+      for (int i = 0; word_.load(relaxed) != 0; ++i) {
+        pause_cpu();
+        if (i > 200) kernel::sys(__NR_sched_yield);
+      }
+    }
+  }
+  bool try_lock() noexcept { return word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0; }
+  void unlock() noexcept { word_.store(0, release); }
+  Rank rank() const noexcept { return rank_; }
+
+ private:
+  atomic<uint32_t> word_{0};
+  Rank rank_;
+};
+
+class LockGuard {
+ public:
+  explicit LockGuard(SpinLock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  ~LockGuard() { lock_.unlock(); }
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
+}  // namespace upcall

@@ -1,0 +1,253 @@
+#include "linux/patch/flow.h"
+
+#include <Zydis/Decoder.h>
+
+namespace upcall::patch {
+namespace {
+
+constexpr ZydisDecoder kDecoder = {
+    ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64,
+    1u << ZYDIS_DECODER_MODE_MINIMAL | 1u << ZYDIS_DECODER_MODE_MPX | 1u << ZYDIS_DECODER_MODE_CET |
+        1u << ZYDIS_DECODER_MODE_LZCNT | 1u << ZYDIS_DECODER_MODE_TZCNT | 1u << ZYDIS_DECODER_MODE_CLDEMOTE |
+        1u << ZYDIS_DECODER_MODE_IPREFETCH};
+
+Kind kind_of(const ZydisDecodedInstruction& z) {
+  switch (z.mnemonic) {
+    case ZYDIS_MNEMONIC_SYSCALL: return Kind::syscall;
+    case ZYDIS_MNEMONIC_CALL: return Kind::call;
+    case ZYDIS_MNEMONIC_JMP: return z.raw.imm[0].is_relative ? Kind::jump : Kind::jump_far_off;
+    case ZYDIS_MNEMONIC_JCXZ:
+    case ZYDIS_MNEMONIC_JECXZ:
+    case ZYDIS_MNEMONIC_JRCXZ:
+    case ZYDIS_MNEMONIC_LOOP:
+    case ZYDIS_MNEMONIC_LOOPE:
+    case ZYDIS_MNEMONIC_LOOPNE:
+    case ZYDIS_MNEMONIC_XBEGIN: return Kind::jump_count;
+    case ZYDIS_MNEMONIC_RET:
+    case ZYDIS_MNEMONIC_IRET:
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+    case ZYDIS_MNEMONIC_SYSRET:
+    case ZYDIS_MNEMONIC_HLT:
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_INT3: return Kind::end;
+    default: return z.raw.imm[0].is_relative ? Kind::jump_if : Kind::plain;
+  }
+}
+
+template <typename T>
+T load(const uint8_t* p) {
+  T v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+}  // namespace
+
+bool decode(const uint8_t* bytes, size_t length, uint32_t offset, Insn* out) {
+  ZydisDecodedInstruction z;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&kDecoder, nullptr, bytes, length, &z))) return false;
+  bool has_modrm = z.attributes & ZYDIS_ATTRIB_HAS_MODRM;
+  *out = {};
+  out->offset = offset;
+  out->length = z.length;
+  out->kind = kind_of(z);
+  out->memory = has_modrm && z.raw.modrm.mod != 3;
+  out->rip_relative = out->memory && z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
+  out->disp_offset = z.raw.disp.offset;
+  out->endbr = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+  if (z.raw.imm[0].is_relative) out->target = static_cast<intptr_t>(offset) + z.length + z.raw.imm[0].value.s;
+  return true;
+}
+
+bool all_padding(const uint8_t* p, const uint8_t* end) {
+  while (p < end) {
+    ZydisDecodedInstruction z;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&kDecoder, nullptr, p, static_cast<size_t>(end - p), &z)))
+      return false;
+    if (z.mnemonic != ZYDIS_MNEMONIC_NOP && z.mnemonic != ZYDIS_MNEMONIC_INT3) return false;
+    p += z.length;
+  }
+  return true;
+}
+
+void Flow::analyse(const Function& f, const uint8_t* bytes, const ElfImage& image) {
+  function_ = f;
+  bytes_ = bytes;
+  image_ = &image;
+  size_ = static_cast<uint32_t>(f.next - f.start);
+  indirect_ = broken_ = false;
+  insns_.clear();
+  tables_.clear();
+  work_.clear();
+  index_.resize(size_);
+  flags_.resize(size_);
+  __builtin_memset(index_.begin(), 0, size_ * sizeof(uint32_t));
+  __builtin_memset(flags_.begin(), 0, size_);
+  mark_target(0);
+  drain();
+}
+
+void Flow::add_entry(uintptr_t vaddr) {
+  if (vaddr < function_.start || vaddr >= function_.next) return;
+  mark_target(static_cast<intptr_t>(vaddr - function_.start));
+  drain();
+}
+
+void Flow::mark_target(intptr_t offset) {
+  if (offset < 0 || offset >= static_cast<intptr_t>(size_)) return;
+  uint32_t o = static_cast<uint32_t>(offset);
+  flags_[o] |= kTarget;
+  if (!index_[o]) work_.push(o);
+}
+
+void Flow::drain() {
+  do {
+    while (!work_.empty()) {
+      uint32_t offset = work_.back();
+      work_.pop_back();
+      follow(offset);
+    }
+    if (indirect_) read_tables();
+  } while (!work_.empty());
+}
+
+const Insn* Flow::add(uint32_t offset) {
+  Insn insn;
+  if (!decode(bytes_ + offset, size_ - offset, offset, &insn)) return nullptr;
+  insns_.push(insn);
+  index_[offset] = static_cast<uint32_t>(insns_.size());
+  for (uint32_t i = offset; i < insn.end(); ++i) flags_[i] |= kCovered;
+  return &insns_.back();
+}
+
+void Flow::follow(uint32_t offset) {
+  while (offset < size_ && !index_[offset]) {
+    const Insn* added = add(offset);
+    if (!added) {
+      broken_ = true;
+      return;
+    }
+    Insn insn = *added;
+    if (insn.endbr) flags_[offset] |= kTarget;
+    if (insn.rip_relative || insn.kind == Kind::jump_far_off) note_table(insn);
+    switch (insn.kind) {
+      case Kind::jump_if:
+      case Kind::jump_count: mark_target(insn.target); break;
+      case Kind::jump: mark_target(insn.target); return;
+      case Kind::jump_far_off: indirect_ = true; return;
+      case Kind::end: return;
+      // A call to the next instruction or into the function is a branch, too.
+      case Kind::call:
+        if (insn.target) mark_target(insn.target);
+        break;
+      default: break;
+    }
+    offset = insn.end();
+  }
+}
+
+// Jump tables are found by the address the code takes: `lea table(%rip)` in position-independent code,
+// `jmp *table(,%reg,8)` elsewhere.
+void Flow::note_table(const Insn& insn) {
+  const uint8_t* p = bytes_ + insn.offset;
+  uintptr_t table;
+  bool absolute = false;
+  if (insn.rip_relative) {
+    bool lea = (p[0] & 0xf0) == 0x40 && p[1] == 0x8d;
+    if (!lea) return;
+    table = function_.start + insn.end() +
+            static_cast<uintptr_t>(static_cast<intptr_t>(load<int32_t>(p + insn.disp_offset)));
+  } else {
+    if (!insn.memory || insn.length < 7 || insn.disp_offset + 4 != insn.length) return;
+    table = load<uint32_t>(p + insn.disp_offset);
+    absolute = true;
+  }
+  if (image_->code_around(table)) return;
+  tables_.push({table, absolute, false});
+}
+
+void Flow::read_tables() {
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].done) continue;
+    tables_[i].done = true;
+    read_table(tables_[i].vaddr, tables_[i].absolute);
+  }
+}
+
+bool Flow::read_table(uintptr_t table, bool absolute) {
+  size_t width = absolute ? 8 : 4;
+  constexpr size_t kMaxEntries = 4096;
+  for (size_t i = 0; i < kMaxEntries; ++i) {
+    const uint8_t* p = image_->at(table + i * width, width);
+    if (!p) return i > 0;
+    uintptr_t target = absolute ? load<uint64_t>(p)
+                                : table + static_cast<uintptr_t>(static_cast<intptr_t>(load<int32_t>(p)));
+    if (target < function_.start || target >= function_.end) return i > 0;
+    uint32_t offset = static_cast<uint32_t>(target - function_.start);
+    if (inside_insn(offset)) return i > 0;
+    mark_target(offset);
+  }
+  return true;
+}
+
+void Flow::sweep() {
+  uint32_t limit = static_cast<uint32_t>(function_.end - function_.start);
+  if (limit > size_) limit = size_;
+  for (uint32_t lo = 0; lo < limit;) {
+    if (flags_[lo] & kCovered) {
+      ++lo;
+      continue;
+    }
+    uint32_t hi = lo;
+    while (hi < limit && !(flags_[hi] & kCovered)) ++hi;
+    uint32_t o = lo;
+    Insn insn;
+    while (o < hi && decode(bytes_ + o, hi - o, o, &insn)) o = insn.end();
+    if (o == hi)
+      for (o = lo; o < hi;) {
+        const Insn* added = add(o);
+        insn = *added;
+        if (insn.kind == Kind::jump_if || insn.kind == Kind::jump_count || insn.kind == Kind::jump)
+          if (insn.target >= 0 && insn.target < static_cast<intptr_t>(size_)) flags_[insn.target] |= kTarget;
+        // Entered in some way that is not seen: perhaps here.
+        o = insn.end();
+      }
+    lo = hi;
+  }
+}
+
+const Insn* Flow::before(uint32_t offset) const {
+  const Insn* found = nullptr;
+  for (uint32_t back = 1; back <= 15 && back <= offset; ++back) {
+    const Insn* p = at(offset - back);
+    if (!p || p->end() != offset) continue;
+    if (found) return nullptr;
+    found = p;
+  }
+  if (!found) return nullptr;
+  bool goes_on = found->kind != Kind::jump && found->kind != Kind::jump_far_off && found->kind != Kind::end;
+  return goes_on ? found : nullptr;
+}
+
+bool Flow::taken(uint32_t lo, uint32_t hi) const {
+  for (uint32_t i = lo; i < hi; ++i)
+    if (flags_[i] & kTaken) return true;
+  return false;
+}
+
+void Flow::take(uint32_t lo, uint32_t hi) {
+  for (uint32_t i = lo; i < hi && i < size_; ++i) flags_[i] |= kTaken;
+}
+
+void Flow::release() {
+  insns_.release();
+  index_.release();
+  flags_.release();
+  work_.release();
+  tables_.release();
+}
+
+}  // namespace upcall::patch

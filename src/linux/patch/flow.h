@@ -1,0 +1,98 @@
+// One function, decoded by following its control flow from its start.
+#pragma once
+
+#include <cstdint>
+
+#include "linux/patch/elf_image.h"
+#include "linux/patch/vec.h"
+
+namespace upcall::patch {
+
+enum class Kind : uint8_t {
+  plain,        // goes on to the next instruction
+  jump_if,      // direct, conditional, rel8 or rel32
+  jump_count,   // jrcxz, loop, xbegin: conditional, but with no rel32 form of the same meaning
+  jump,         // direct
+  jump_far_off, // indirect
+  call,
+  syscall,
+  end,          // ret, hlt, ud2, int3: does not go on
+};
+
+struct Insn {
+  uint32_t offset;  // from the function's start
+  uint8_t length;
+  Kind kind;
+  bool rip_relative;
+  bool memory;          // has a memory operand (rip-relative included)
+  uint8_t disp_offset;  // of the 32-bit displacement, where rip_relative
+  bool endbr;
+  intptr_t target;      // of direct branches, from the function's start; may lie outside
+  uint32_t end() const { return offset + length; }
+};
+
+// A single instruction; false if the bytes are none.
+bool decode(const uint8_t* bytes, size_t length, uint32_t offset, Insn* out);
+
+// Whether the bytes [p,end) are no-ops (or int3) from end to end, that is: padding.
+bool all_padding(const uint8_t* p, const uint8_t* end);
+
+class Flow {
+ public:
+  // Decodes f from `bytes`, a copy of [f.start, f.next). `image` answers for jump tables.
+  void analyse(const Function& f, const uint8_t* bytes, const ElfImage& image);
+  // Further places where the function is entered; decodes what is reached from them.
+  void add_entry(uintptr_t vaddr);
+  // Whether unreached parts may be believed when they decode without a break: there are ways in that no
+  // direct branch shows.
+  bool has_hidden_entries() const { return indirect_ || function_.landing_pads; }
+  bool has_indirect_jumps() const { return indirect_; }
+  // Decodes the gaps of the function proper linearly; gaps with any break in them stay unknown.
+  void sweep();
+
+  const Insn* at(uint32_t offset) const { return offset < size_ && index_[offset] ? &insns_[index_[offset] - 1] : nullptr; }
+  // Lies within a decoded instruction that begins elsewhere.
+  bool inside_insn(uint32_t offset) const { return offset < size_ && (flags_[offset] & kCovered) && !index_[offset]; }
+  bool known(uint32_t offset) const { return offset < size_ && (flags_[offset] & kCovered); }
+  bool is_target(uint32_t offset) const { return offset < size_ && (flags_[offset] & kTarget); }
+  // The one instruction that ends at `offset` and goes on there; null if there is none or doubt.
+  const Insn* before(uint32_t offset) const;
+  bool taken(uint32_t lo, uint32_t hi) const;
+  void take(uint32_t lo, uint32_t hi);
+
+  const Function& function() const { return function_; }
+  const uint8_t* bytes() const { return bytes_; }
+  uint32_t size() const { return size_; }
+  bool broken() const { return broken_; }  // flow ran into bytes that are no instruction
+
+  void release();
+
+ private:
+  static constexpr uint8_t kTarget = 1, kCovered = 2, kTaken = 4;
+  void drain();
+  void follow(uint32_t offset);
+  const Insn* add(uint32_t offset);
+  void mark_target(intptr_t offset);
+  void note_table(const Insn& insn);
+  void read_tables();
+  bool read_table(uintptr_t table, bool absolute);
+
+  Function function_{};
+  const uint8_t* bytes_ = nullptr;
+  const ElfImage* image_ = nullptr;
+  uint32_t size_ = 0;
+  bool indirect_ = false;
+  bool broken_ = false;
+  Vec<Insn> insns_{};
+  Vec<uint32_t> index_{};  // by offset: number of the instruction that begins there, plus one
+  Vec<uint8_t> flags_{};
+  Vec<uint32_t> work_{};
+  struct Table {
+    uintptr_t vaddr;
+    bool absolute;
+    bool done;
+  };
+  Vec<Table> tables_{};
+};
+
+}  // namespace upcall::patch

@@ -1,0 +1,89 @@
+#include "linux/patch/scan.h"
+
+namespace upcall::patch {
+namespace {
+
+constexpr uint64_t kOnes = 0x0101010101010101ul;
+constexpr uint64_t kHighs = 0x8080808080808080ul;
+
+uint64_t load8(const uint8_t* p) {
+  uint64_t v;
+  __builtin_memcpy(&v, p, 8);
+  return v;
+}
+
+int32_t load4(const uint8_t* p) {
+  int32_t v;
+  __builtin_memcpy(&v, p, 4);
+  return v;
+}
+
+// High bit set in every zero byte (and perhaps in a byte above one: hits are checked again).
+constexpr uint64_t zero_bytes(uint64_t v) { return (v - kOnes) & ~v & kHighs; }
+
+// Calls hit(target) for each possible branch; `hit` is inlined.
+template <typename Hit>
+inline void each_branch(const uint8_t* begin, const uint8_t* end, Hit hit) {
+  auto test = [&](const uint8_t* p) {
+    if ((*p & 0xfe) == 0xe8) {
+      if (end - p >= 5) hit(reinterpret_cast<uintptr_t>(p) + 5 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1))));
+    } else if (*p == 0x0f && end - p >= 6 && (p[1] & 0xf0) == 0x80) {
+      hit(reinterpret_cast<uintptr_t>(p) + 6 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 2))));
+    }
+  };
+  const uint8_t* p = begin;
+  for (; end - p >= 9; p += 8) {
+    uint64_t x = load8(p), z = load8(p + 1);
+    uint64_t hits = zero_bytes((x & 0xfe * kOnes) ^ 0xe8 * kOnes) |
+                    zero_bytes((x ^ 0x0f * kOnes) | ((z & 0xf0 * kOnes) ^ 0x80 * kOnes));
+    for (; hits; hits &= hits - 1) test(p + __builtin_ctzl(hits) / 8);
+  }
+  for (; p < end; ++p) test(p);
+}
+
+}  // namespace
+
+void find_syscall_bytes(const uint8_t* begin, const uint8_t* end, Vec<uintptr_t>* out) {
+  const uint8_t* p = begin;
+  for (; end - p >= 9; p += 8) {
+    uint64_t hits = zero_bytes((load8(p) ^ 0x0f * kOnes) | (load8(p + 1) ^ 0x05 * kOnes));
+    for (; __builtin_expect(hits != 0, 0); hits &= hits - 1) {
+      const uint8_t* q = p + __builtin_ctzl(hits) / 8;
+      if (q[0] == 0x0f && q[1] == 0x05) out->push(reinterpret_cast<uintptr_t>(q));
+    }
+  }
+  for (; end - p >= 2; ++p)
+    if (p[0] == 0x0f && p[1] == 0x05) out->push(reinterpret_cast<uintptr_t>(p));
+}
+
+void find_far_branches(const uint8_t* begin, const uint8_t* end, const Vec<uintptr_t>& sites, Range reach,
+                       Vec<uintptr_t>* out) {
+  // One bit for every 64 bytes keeps the map of a 1.5 MB text in 3 KB.
+  constexpr unsigned kShift = 6;
+  Vec<uint64_t> near_sites;
+  size_t words = ((reach.hi - reach.lo) >> kShift) / 64 + 2;
+  near_sites.resize(words);
+  for (uintptr_t s : sites) {
+    uintptr_t from = s - kNearby < reach.lo ? 0 : (s - kNearby - reach.lo) >> kShift;
+    for (uintptr_t b = from; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < words; ++b)
+      near_sites[b / 64] |= 1ul << (b % 64);
+  }
+  each_branch(begin, end, [&](uintptr_t target) {
+    uintptr_t d = target - reach.lo;
+    if (d >= reach.hi - reach.lo) return;
+    uintptr_t b = d >> kShift;
+    if (!(near_sites[b / 64] >> (b % 64) & 1)) return;
+    size_t i = lower_bound(sites.begin(), sites.size(), target);
+    if ((i < sites.size() && sites[i] - target <= kNearby) || (i && target - sites[i - 1] <= kNearby))
+      out->push(target);
+  });
+  near_sites.release();
+}
+
+void find_branches_into(const uint8_t* begin, const uint8_t* end, Range to, Vec<uintptr_t>* out) {
+  each_branch(begin, end, [&](uintptr_t target) {
+    if (to.contains(target)) out->push(target);
+  });
+}
+
+}  // namespace upcall::patch

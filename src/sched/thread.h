@@ -1,0 +1,118 @@
+// A user-level thread: its saved context, what it waits for, and what the kernel would know of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/x86_64/layout.h"
+#include "base/atomic.h"
+
+namespace upcall::activation {
+struct Activation;
+struct Processor;
+}  // namespace upcall::activation
+
+namespace upcall::sched {
+
+// State, and who may touch the thread's context and stack in it.
+//   running    its activation. -> ready (yield, preemption), waiting, in_kernel, exited
+//   ready      the queue that holds it. -> running
+//   waiting    nobody; the one who wins the wait word (claim_wait) makes it ready. -> ready
+//   in_kernel  its activation, inside a call that may block. -> running, ready
+//   exited     nobody; the descriptor returns to the table. -> (reused) ready
+enum class State : uint8_t { running, ready, waiting, in_kernel, exited };
+
+struct SavedSignals {
+  uint64_t mask = 0;     // bit n-1: signal n is blocked
+  uint64_t pending = 0;  // thread-directed, bit as above; siginfo in linux/signals
+};
+
+struct Thread {
+  // Saved context; arch/x86_64/layout.h has the same offsets.
+  uint64_t rip, rsp, rax, rbx, rdx, rsi, rdi, rbp, r8, r9, r10, r12, r13, r14, r15, flags;
+  int64_t nr;
+  uint64_t fs;
+  uint32_t kind;
+  uint32_t fpu;
+  // Not zero: before_resume has something to do (a signal to deliver). Set by anyone, cleared by the activation
+  // that is about to run the thread.
+  atomic<uint32_t> attention;
+  uint32_t mxcsr;
+  uint32_t fcw;
+  uint32_t pad0;
+  void* signal_frame;  // kind CONTEXT_SIGNAL_FRAME: the ucontext to return through
+
+  // Scheduling.
+  Thread* next;                                 // ready queue, inbox, free list
+  atomic<activation::Activation*> activation;   // running and in_kernel: where; valid while the state lasts
+  atomic<State> state;
+  activation::Processor* home;                  // where it was made ready last
+  bool preempted_frame_in_use;
+  void* preempt_frame;  // memory for a context saved by a preemption signal, kept until exit
+
+  // Waiting. wait_word is sequence << 1 | waiting; whoever clears the low bit by compare-and-swap may wake.
+  atomic<uint64_t> wait_word;
+  Thread* wait_next;
+  Thread* wait_prev;
+  atomic<void*> wait_bucket;  // linux/futex: bucket whose list holds the thread, or null
+  uint64_t wait_key;
+  uint32_t wait_bits;
+  uint32_t timer_index;  // position in the timer heap, or no_timer
+  class Timers* timers;  // whose heap timer_index refers to
+  uint64_t deadline;     // nanoseconds of CLOCK_MONOTONIC
+  int64_t timeout_result;  // what the wait answers when its time is over
+  uint64_t sigwait_set;  // waiting for one of these signals (sigtimedwait), else 0
+
+  // What the kernel would know.
+  int32_t tid;
+  uint32_t slot;
+  uint32_t* clear_child_tid;
+  void* robust_list;
+  SavedSignals signals;
+  uint64_t saved_mask;   // mask to restore after a handler ran for sigsuspend, ppoll ...
+  bool restore_mask;
+  bool is_main;
+  int32_t sched_policy, sched_priority;
+  void* altstack_sp;
+  uint64_t altstack_size;
+  int32_t altstack_flags;
+  char name[16];
+  Thread* all_next;  // list of live threads
+  Thread* all_prev;
+  uint64_t sleep_rem;  // where a interrupted sleep reports the rest (user pointer), or 0
+  uint64_t affinity[16];
+  bool affinity_set;
+
+  alignas(64) unsigned char vectors_pad[0];
+};
+
+inline constexpr uint32_t no_timer = 0xffffffffu;
+
+static_assert(offsetof(Thread, rip) == T_RIP && offsetof(Thread, rsp) == T_RSP && offsetof(Thread, rax) == T_RAX);
+static_assert(offsetof(Thread, rbx) == T_RBX && offsetof(Thread, rdx) == T_RDX && offsetof(Thread, rsi) == T_RSI);
+static_assert(offsetof(Thread, rdi) == T_RDI && offsetof(Thread, rbp) == T_RBP && offsetof(Thread, r8) == T_R8);
+static_assert(offsetof(Thread, r9) == T_R9 && offsetof(Thread, r10) == T_R10 && offsetof(Thread, r12) == T_R12);
+static_assert(offsetof(Thread, r13) == T_R13 && offsetof(Thread, r14) == T_R14 && offsetof(Thread, r15) == T_R15);
+static_assert(offsetof(Thread, flags) == T_FLAGS && offsetof(Thread, nr) == T_NR && offsetof(Thread, fs) == T_FS);
+static_assert(offsetof(Thread, kind) == T_KIND && offsetof(Thread, fpu) == T_FPU);
+static_assert(offsetof(Thread, attention) == T_ATTENTION && offsetof(Thread, mxcsr) == T_MXCSR);
+static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);
+static_assert(sizeof(Thread) <= T_VECTORS);
+static_assert(T_VECTORS + T_VECTORS_SIZE <= T_SIZE);
+
+// The waker that wins may make the thread ready; `sequence` is what the waiter published.
+inline bool claim_wait(Thread* t, uint64_t word) noexcept {
+  // acq_rel: pairs with begin_wait's release; the winner reads what the waiter wrote before it.
+  return (word & 1) && t->wait_word.compare_exchange_strong(word, word & ~1ul, acq_rel, relaxed);
+}
+// Announces a new wait; returns the word that a waker must claim.
+inline uint64_t begin_wait(Thread* t) noexcept {
+  uint64_t word = ((t->wait_word.load(relaxed) >> 1) + 1) << 1 | 1;
+  t->state.store(State::waiting, relaxed);
+  // fenced: pairs with signals::post, which sets `pending` and then looks at wait_word, while the waiter
+  // publishes wait_word and then looks at `pending`: one of them must see the other.
+  t->wait_word.store(word, fenced);
+  return word;
+}
+
+}  // namespace upcall::sched
