@@ -15,19 +15,28 @@ stage_failures=() stage_session='' stage_started=$SECONDS
 stage_tty=no
 [ -t 1 ] && [ "${CI-}" != true ] && stage_tty=yes
 
-# Prints the ids of all processes of session $1.
+# Prints the ids of all living processes of session $1, of what descends from them, and of the sessions
+# that those lead.
 session_processes() {
-  local stat rest
-  for stat in /proc/[0-9]*/stat; do
-    read -r rest 2>/dev/null <"$stat" || continue
-    # The name in parentheses may hold anything; what follows it is: state ppid pgrp session ...
-    # shellcheck disable=SC2086
-    set -- "$1" "${rest%% *}" ${rest##*) }
-    [ "$6" = "$1" ] && echo "$2"
-  done
-  return 0
+  cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" '
+    {
+      pid = $1
+      # The name in parentheses may hold anything; what follows it is: state ppid pgrp session ...
+      sub(/^.*\) /, "")
+      if ($1 !~ /[ZX]/) { parent[pid] = $2; led_by[pid] = $4 }
+    }
+    END {
+      do {
+        grown = 0
+        for (p in parent)
+          if (!(p in ours) && (led_by[p] == session || parent[p] in ours || led_by[p] in ours)) { ours[p]; grown = 1 }
+      } while (grown)
+      for (p in ours) print p
+    }'
 }
 
+# Kills all that session_processes finds, by id. Orphans in sessions of their own are found only while their
+# parents live: hence the list is made before anything is killed.
 end_session() {  # SESSION
   local pids _
   for _ in 1 2 3 4 5; do
@@ -39,8 +48,22 @@ end_session() {  # SESSION
   done
 }
 
+# Lets the leader of session $1 clean up for two seconds first.
+interrupt_session() {
+  local pids _
+  pids=$(session_processes "$1")
+  kill -TERM "$1" 2>/dev/null
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.2
+  done
+  # shellcheck disable=SC2086
+  [ -n "$pids" ] && kill -KILL $pids 2>/dev/null
+  end_session "$1"
+}
+
 stage_interrupted() {
-  [ -n "$stage_session" ] && end_session "$stage_session"
+  [ -n "$stage_session" ] && interrupt_session "$stage_session"
   [ $stage_tty = yes ] && printf '\n'
   exit 130
 }
@@ -72,6 +95,8 @@ stage_count() {
 stage() {  # NAME SECONDS COMMAND...
   local name=$1 limit=$2 log start=$SECONDS status pid p f s width=34 beat
   shift 2
+  # STAGE_DEADLINE, in seconds of the caller's run time, bounds all stages together.
+  [ -n "${STAGE_DEADLINE-}" ] && [ $((STAGE_DEADLINE - SECONDS)) -lt "$limit" ] && limit=$((STAGE_DEADLINE - SECONDS))
   mkdir -p "$STAGE_LOGS"
   log=$STAGE_LOGS/$(tr -cs 'a-zA-Z0-9' - <<<"$name" | sed 's/-*$//').log
   if [ $stage_tty = yes ]; then printf '%-*s ' $width "$name"; else printf '%-*s started\n' $width "$name"; fi
@@ -90,6 +115,7 @@ stage() {  # NAME SECONDS COMMAND...
     if [ $((SECONDS - start)) -ge "$limit" ]; then
       status=124
       echo "stage '$name' was ended: over its limit of $limit s" >>"$log"
+      interrupt_session $pid 2>/dev/null
       break
     fi
     if [ $stage_tty = yes ]; then

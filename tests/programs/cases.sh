@@ -1,0 +1,70 @@
+# shellcheck shell=bash disable=SC2154
+# The programs, one function each. A case runs twice, plain and on Upcall; see `run` for what it may use.
+
+# pack_and_unpack PACK UNPACK: what Upcall packs is unpacked plain, and the other way.
+pack_and_unpack() {
+  # shellcheck disable=SC2086
+  step packed $1 -c "$DATA" && unpacks_to "$2 -c" "$OUT/packed" "$DATA" 'what it packed does not unpack to the input'
+  # shellcheck disable=SC2086
+  step unpacked $2 -c "$REF/packed" && same "$OUT/unpacked" "$DATA" 'unpacked data differ'
+  rm -f "$OUT/unpacked"
+}
+
+case_pigz() { pack_and_unpack 'pigz -p 4 -3' 'pigz -p 4 -d'; }
+case_pbzip2() { pack_and_unpack 'pbzip2 -p4 -1' 'pbzip2 -p4 -d'; }
+case_xz() { pack_and_unpack 'xz -T4 -0' 'xz -T4 -d'; }
+case_zstd() { pack_and_unpack 'zstd -q -T4 -3' 'zstd -q -T4 -d'; }
+
+case_sort() {
+  step in_memory sort --parallel=4 -S 600M "$LINES_FILE" && same "$OUT/in_memory" "$REF/in_memory" 'sorted lines differ'
+  # A small buffer: sorted pieces in temporary files, merged by threads.
+  step by_pieces sort --parallel=4 -S 40M -T "$OUT" "$LINES_FILE" && same "$OUT/by_pieces" "$REF/in_memory" 'merged lines differ'
+  step stable sort --parallel=4 -S 600M -s -k2,2 "$LINES_FILE" && same "$OUT/stable" "$REF/stable" 'stably sorted lines differ'
+}
+
+# python_tests MODULE LEAST: Debian's own test module; every test that passes plain must pass, at least LEAST do.
+python_tests() {
+  local lost
+  step tests "$PYTHON" "$HERE/src/run_unittest.py" "test.$1" "$OUT/outcomes"
+  if [ "$MODE" = plain ]; then
+    [ "$(grep -c '^ok ' "$OUT/outcomes")" -ge "$2" ] ||
+      problem "fewer than $2 tests of $1 pass: $(grep -v '^ok ' "$OUT/outcomes" | head -n 5)"
+    return
+  fi
+  while IFS= read -r lost; do
+    problem "passes on kernel threads only: $lost ($(grep -F " ${lost#ok }" "$OUT/outcomes" | head -n 1))"
+  done < <(grep '^ok ' "$REF/outcomes" | LC_ALL=C sort | comm -23 - <(grep '^ok ' "$OUT/outcomes" | LC_ALL=C sort))
+  [ ${#problems[@]} -eq 0 ] || while IFS= read -r lost; do problem "    $lost"; done < <(tail -n 60 "$OUT/tests.err")
+}
+
+case_test_threading() { python_tests test_threading 150; }
+case_test_thread() { python_tests test_thread 20; }
+case_test_queue() { python_tests test_queue 45; }
+case_test_threading_local() { python_tests test_threading_local 18; }
+
+case_python_queues() {
+  step -f output "$PYTHON" "$HERE/src/python_queues.py" && same "$OUT/output" "$REF/output" 'results differ'
+  [ "$MODE" = plain ] || [ "$threads" -eq 1000 ] || problem "$threads threads instead of 1000"
+}
+
+# sysbench_events LABEL NUMBER: sysbench counted exactly this many events.
+sysbench_events() {
+  grep -qE "total number of events: +$2\$" "$OUT/$1" || problem "$1: not $2 events: $(grep -F 'number of events' "$OUT/$1")"
+}
+
+case_sysbench_threads() {
+  step -f threads sysbench threads --threads=64 --thread-yields=200 --thread-locks=8 --time=0 --events=5000 run &&
+    sysbench_events threads 5000
+}
+
+case_sysbench_mutex() {
+  step -f mutex sysbench mutex --threads=256 --mutex-num=16 --mutex-locks=20000 --mutex-loops=200 run &&
+    sysbench_events mutex 256
+}
+
+case_openmp() { step -f output "$WORK/openmp" && same "$OUT/output" "$REF/output" 'results differ'; }
+
+case_cpp_threads() {
+  step -f output "$WORK/cpp_threads" && same "$OUT/output" "$REF/output" 'results differ'
+  [ "$MODE" = plain ] || [ "$threads" -ge 30000 ] || problem "$threads threads instead of 30,000 and a few"
+}
