@@ -141,6 +141,17 @@ const uint8_t* ElfImage::at(uintptr_t vaddr, size_t length) const {
   return nullptr;
 }
 
+Range ElfImage::extent() const {
+  Range all = {~0ul, 0};
+  for (unsigned i = 0; i < segment_count_; ++i) {
+    const Elf64_Phdr& s = segments_[i];
+    if (s.p_type != PT_LOAD) continue;
+    if (page_down(s.p_vaddr) < all.lo) all.lo = page_down(s.p_vaddr);
+    if (page_up(s.p_vaddr + s.p_memsz) > all.hi) all.hi = page_up(s.p_vaddr + s.p_memsz);
+  }
+  return all;
+}
+
 bool ElfImage::parse(const Mapping& m) {
   if (file_) header_ = reinterpret_cast<const Elf64_Ehdr*>(file_);
   const Elf64_Ehdr& h = *header_;

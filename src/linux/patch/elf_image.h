@@ -43,7 +43,8 @@ class ElfImage {
   // `length` bytes of the image, or null where it has none. Never code that has been patched: the file's
   // bytes if there is a file.
   const uint8_t* at(uintptr_t vaddr, size_t length) const;
-  bool from_file() const { return file_ != nullptr; }
+  // From the lowest to the highest byte that is loaded.
+  Range extent() const;
 
   // The function around `vaddr`, or (unwind information that ends too early, as glibc's clone) the last
   // one before it.

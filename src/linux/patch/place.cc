@@ -81,7 +81,7 @@ Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
       // or $-1,%eax is nobody's system call number.
       return (reg & 7) == 7 ? Effect::none : writes_rm(false);
     case 0xc7:
-      if (!memory && rm == 0 && !operand16) {
+      if (!memory && rm == 0 && (reg & 7) == 0 && !operand16) {
         *value = load4(p + 1);
         return Effect::constant;
       }

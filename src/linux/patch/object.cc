@@ -1,0 +1,351 @@
+#include "linux/patch/object.h"
+
+#include "base/log.h"
+#include "linux/patch/scan.h"
+
+namespace upcall::patch {
+namespace {
+
+constexpr size_t kMaxFunction = 8u << 20;
+
+const uint8_t* memory(uintptr_t address) { return reinterpret_cast<const uint8_t*>(address); }
+
+int32_t load4(const uint8_t* p) {
+  int32_t v;
+  __builtin_memcpy(&v, p, 4);
+  return v;
+}
+
+// The number that the bytes right before a candidate suggest, without a decode: good enough to put off a
+// site, not to leave it alone for good. A byte before that could make them the tail of a longer
+// instruction (REX, or an opcode whose ModRM byte is b8) spoils the suggestion.
+long suggested_number(uintptr_t address, uintptr_t lowest) {
+  const uint8_t* p = memory(address);
+  if (address < lowest + 8) return -1;
+  if (p[-5] == 0xb8) {
+    uint8_t before = p[-6];
+    bool tail = (before & 0xf0) == 0x40 || before == 0x8b || before == 0x89 || before == 0x8d || before == 0x66 ||
+                (before >= 0x80 && before <= 0x8f) || before == 0xc7 || before == 0x0f || before < 0x40;
+    if (!tail) return load4(p - 4);
+    if (before == 0x00 || (before & 0xf8) == 0xf8) return load4(p - 4);
+  }
+  if (p[-7] == 0x48 && p[-6] == 0xc7 && p[-5] == 0xc0) return load4(p - 4);
+  return -1;
+}
+
+bool makes_threads(long nr) { return nr == __NR_clone || nr == __NR_clone3; }
+
+bool restorer(uintptr_t address, uintptr_t lowest) {
+  const uint8_t* p = memory(address);
+  if (address < lowest + 7 || load4(p - 4) != __NR_rt_sigreturn) return false;
+  return p[-5] == 0xb8 || (p[-7] == 0x48 && p[-6] == 0xc7 && p[-5] == 0xc0);
+}
+
+// Whoever runs here meanwhile sees either the old instruction, or itself, or the new one.
+void write_code(uintptr_t at, const uint8_t* code, size_t n) {
+  uint8_t* p = reinterpret_cast<uint8_t*>(at);
+  uintptr_t word = at & ~7ul;
+  if (at + n <= word + 8) {
+    uint64_t v;
+    __builtin_memcpy(&v, reinterpret_cast<void*>(word), 8);
+    __builtin_memcpy(reinterpret_cast<uint8_t*>(&v) + (at - word), code, n);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(word), v, __ATOMIC_RELEASE);
+    return;
+  }
+  auto put = [](uint8_t* where, uint8_t what) { __atomic_store_n(where, what, __ATOMIC_RELEASE); };
+  put(p + 1, 0xfe);
+  put(p, 0xeb);
+  for (size_t i = 2; i < n; ++i) put(p + i, code[i]);
+  put(p, code[0]);
+  put(p + 1, code[1]);
+}
+
+}  // namespace
+
+void Object::release() {
+  sites.release();
+  edits.release();
+  for (unsigned i = 0; i < area_count; ++i) area_remove(areas[i]);
+  area_count = 0;
+}
+
+void Workspace::release() {
+  flow.release();
+  bytes.release();
+  addresses.release();
+  far.release();
+  plans.release();
+}
+
+void Patcher::run(int fd, Maps* maps) {
+  bool first = object_.sites.empty();
+  if (!open(fd, maps)) {
+    object_.complete = true;
+    return;
+  }
+  if (first) find_candidates();
+  ws_.addresses.clear();
+  ws_.plans.clear();
+  for (const Site& s : object_.sites)
+    if (relevant(s)) ws_.addresses.push(s.address);
+  if (!ws_.addresses.empty()) {
+    collect_far_branches();
+    for (size_t i = 0; i < object_.sites.size(); ++i)
+      if (relevant(object_.sites[i])) examine(i);
+    if (!ws_.plans.empty()) apply(maps);
+  }
+  object_.complete = phase_ == Phase::all || object_.sites.empty();
+  image_.close();
+  jumps_.release();
+}
+
+bool Patcher::open(int fd, Maps* maps) {
+  Mapping m{object_.start, object_.end, object_.offset, object_.device, object_.inode, 0, object_.prot};
+  if (!image_.open(m, object_.name, fd, maps)) return false;
+  object_.bias = image_.bias();
+  return true;
+}
+
+void Patcher::find_candidates() {
+  ws_.addresses.clear();
+  for (unsigned i = 0; i < image_.code_count(); ++i) {
+    uintptr_t lo = image_.code()[i].lo + image_.bias(), hi = image_.code()[i].hi + image_.bias();
+    if (lo < object_.start) lo = object_.start;
+    if (hi > object_.end) hi = object_.end;
+    if (lo < hi) find_syscall_bytes(memory(lo), memory(hi), &ws_.addresses);
+  }
+  for (uintptr_t a : ws_.addresses) object_.sites.push({a, nullptr, -1, State::deferred});
+}
+
+bool Patcher::relevant(const Site& site) const {
+  if (site.state != State::deferred) return false;
+  if (phase_ == Phase::all) return true;
+  long nr = site.nr >= 0 ? site.nr : suggested_number(site.address, object_.start);
+  return nr < 0 || makes_threads(nr);
+}
+
+void Patcher::collect_far_branches() {
+  ws_.far.clear();
+  Range reach = {object_.start, object_.end};
+  for (unsigned i = 0; i < image_.code_count(); ++i) {
+    uintptr_t lo = image_.code()[i].lo + image_.bias(), hi = image_.code()[i].hi + image_.bias();
+    if (lo < object_.start) lo = object_.start;
+    if (hi > object_.end) hi = object_.end;
+    if (lo < hi) find_far_branches(memory(lo), memory(hi), ws_.addresses, reach, &ws_.far);
+  }
+  // Assembly gives names to places inside functions, to be entered there.
+  image_.for_each_code_symbol([this](uintptr_t value, uintptr_t, bool) {
+    uintptr_t a = value + image_.bias();
+    size_t i = lower_bound(ws_.addresses.begin(), ws_.addresses.size(), a);
+    bool near_next = i < ws_.addresses.size() && ws_.addresses[i] - a <= kNearby;
+    if (near_next || (i && a - ws_.addresses[i - 1] <= kNearby)) ws_.far.push(a);
+  });
+  sort(ws_.far.begin(), ws_.far.size());
+}
+
+// Puts the function around `vaddr` into the workspace; false (and the site settled) if there is none.
+bool Patcher::load_function(uintptr_t vaddr, Site* site) {
+  if (loaded_ && ws_.flow.function().start <= vaddr && vaddr < ws_.flow.function().next) return true;
+  Function f{};
+  auto settle = [&](State state, const char* reason) {
+    site->state = state;
+    site->reason = reason;
+    return false;
+  };
+  if (!image_.find_function(vaddr, &f) || f.start > vaddr || f.next <= vaddr)
+    return settle(State::not_code, "outside all functions");
+  if (f.next - f.start > kMaxFunction) return settle(State::not_code, "function too large to decode");
+  uintptr_t base = f.start + image_.bias();
+  size_t size = f.next - f.start;
+  if (base < object_.start || base + size > object_.end) return settle(State::not_code, "function is not mapped here");
+  loaded_ = false;
+  ws_.bytes.resize(size);
+  __builtin_memcpy(ws_.bytes.begin(), memory(base), size);
+  for (const Edit& e : object_.edits)
+    if (e.address >= base && e.address + e.length <= base + size)
+      __builtin_memcpy(ws_.bytes.begin() + (e.address - base), e.original, e.length);
+  if (!image_.trusted()) {
+    const uint8_t* file = image_.at(f.start, size);
+    if (!file || __builtin_memcmp(file, ws_.bytes.begin(), size) != 0)
+      return settle(State::not_code, "memory differs from the file");
+  }
+  ws_.flow.analyse(f, ws_.bytes.begin(), image_);
+  for (const Edit& e : object_.edits)
+    if (e.address >= base && e.address + e.length <= base + size)
+      ws_.flow.take(static_cast<uint32_t>(e.address - base), static_cast<uint32_t>(e.address - base + e.length));
+  loaded_ = true;
+  looked_ = swept_ = false;
+  return true;
+}
+
+// Ways into the loaded function from outside: jumps between the parts of a split function, symbols inside.
+void Patcher::look_for_entries() {
+  looked_ = true;
+  Function f = ws_.flow.function();
+  Vec<uintptr_t> entries;
+  uintptr_t bias = image_.bias();
+  for (unsigned i = 0; i < image_.code_count(); ++i) {
+    uintptr_t lo = image_.code()[i].lo + bias, hi = image_.code()[i].hi + bias;
+    if (lo < object_.start) lo = object_.start;
+    if (hi > object_.end) hi = object_.end;
+    if (lo < hi) find_branches_into(memory(lo), memory(hi), {f.start + bias, f.next + bias}, &entries);
+  }
+  for (uintptr_t e : entries)
+    if (!ws_.flow.inside_insn(static_cast<uint32_t>(e - bias - f.start))) ws_.flow.add_entry(e - bias);
+  entries.release();
+  image_.for_each_code_symbol([&](uintptr_t value, uintptr_t, bool) {
+    if (value > f.start && value < f.next) ws_.flow.add_entry(value);
+  });
+}
+
+const Insn* Patcher::confirm(uint32_t offset) {
+  if (ws_.flow.known(offset)) return ws_.flow.at(offset);
+  if (!looked_) look_for_entries();
+  if (!ws_.flow.known(offset) && ws_.flow.has_hidden_entries() && !swept_) {
+    ws_.flow.sweep();
+    swept_ = true;
+  }
+  return ws_.flow.at(offset);
+}
+
+void Patcher::examine(size_t index) {
+  Site& site = object_.sites[index];
+  uintptr_t vaddr = site.address - image_.bias();
+  if (!load_function(vaddr, &site)) return;
+  Flow& flow = ws_.flow;
+  uint32_t offset = static_cast<uint32_t>(vaddr - flow.function().start);
+  const Insn* insn = confirm(offset);
+  if (!insn || insn->kind != Kind::syscall) {
+    site.state = State::not_code;
+    site.reason = insn || flow.inside_insn(offset) ? "part of another instruction" : "no flow of control reaches it";
+    return;
+  }
+  uintptr_t base = flow.function().start + image_.bias();
+  long nr = constant_number(flow, *insn, ws_.far, base);
+  if (nr > INT16_MAX) nr = -1;
+  site.nr = static_cast<int16_t>(nr < 0 ? -1 : nr);
+  if (nr == __NR_rt_sigreturn || restorer(site.address, object_.start) || (nr >= 0 && !config_.wants(nr))) {
+    site.state = State::left_plain;
+    return;
+  }
+  if (phase_ == Phase::thread_creation && nr >= 0 && !makes_threads(nr)) return;
+  Workspace::Plan plan{index, base, {}};
+  Insn found = *insn;
+  if (const char* why = place(flow, found, ws_.far, base, &plan.placement)) {
+    site.state = State::unpatched;
+    site.reason = why;
+    return;
+  }
+  const Placement& p = plan.placement;
+  flow.take(p.window.lo, p.window.hi);
+  if (p.hop) flow.take(p.hop_at, p.hop_at + kJump);
+  if (p.evicted.count) flow.take(p.evicted.lo, p.evicted.hi);
+  ws_.plans.push(plan);
+}
+
+void Patcher::give_up(const char* reason) {
+  for (const Workspace::Plan& p : ws_.plans) {
+    object_.sites[p.site].state = State::unpatched;
+    object_.sites[p.site].reason = reason;
+  }
+}
+
+void Patcher::apply(Maps* maps) {
+  Maps own;
+  bool read = false;
+  if (!maps || maps->all().empty()) {
+    maps = maps ? maps : &own;
+    read = maps == &own;
+    maps->read();
+  }
+  StubWriter writer;
+  const char* failure = object_.area_count == Object::kMaxAreas ? "too many stub areas" : write_stubs(maps, &writer);
+  if (!failure && !jumps_.empty()) {
+    failure = writer.seal();
+    if (!failure && !write_jumps(writer)) {
+      area_remove(writer.start());
+      failure = "its pages may not be made writable";
+    }
+  }
+  if (failure) give_up(failure);
+  if (read) own.release();
+}
+
+const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
+  size_t bytes = 0, records = 0;
+  for (const Workspace::Plan& p : ws_.plans) {
+    bytes += stub_bound(p.placement.window.hi - p.placement.window.lo, p.placement.window.count);
+    ++records;
+    if (!p.placement.evicted.count) continue;
+    bytes += stub_bound(p.placement.evicted.hi - p.placement.evicted.lo, p.placement.evicted.count);
+    ++records;
+  }
+  Range all = image_.extent();
+  if (const char* failure =
+          writer->open(*maps, all.lo + image_.bias(), all.hi + image_.bias(), bytes, records, config_.entry))
+    return failure;
+  jumps_.clear();
+  for (const Workspace::Plan& p : ws_.plans) {
+    Site& site = object_.sites[p.site];
+    const Window& w = p.placement.window;
+    const uint8_t* code = memory(p.base);
+    Insn insn{};
+    for (unsigned i = 0; i < w.count; ++i)
+      if (w.moved[i].kind == Kind::syscall) insn = w.moved[i];
+    uintptr_t stub = writer->emit(w, code, p.base, &insn);
+    uintptr_t evicted = 0;
+    if (stub && p.placement.evicted.count)
+      evicted = writer->emit(p.placement.evicted, code, p.base, nullptr);
+    if (!stub || (p.placement.evicted.count && !evicted)) {
+      site.state = State::unpatched;
+      site.reason = "an operand of a moved instruction is out of reach";
+      continue;
+    }
+    // What a jump leads to is in place before the jump itself.
+    if (evicted)
+      jumps_.push({p.base + p.placement.evicted.lo, evicted, p.placement.evicted.hi - p.placement.evicted.lo, 0});
+    if (p.placement.hop) {
+      jumps_.push({p.base + p.placement.hop_at, stub, kJump, 0});
+      jumps_.push({p.base + w.lo, p.base + p.placement.hop_at, w.hi - w.lo, kShortJump});
+    } else {
+      jumps_.push({p.base + w.lo, stub, w.hi - w.lo, 0});
+    }
+    site.state = State::patched;
+  }
+  if (jumps_.empty()) writer->abandon();
+  return nullptr;
+}
+
+bool Patcher::write_jumps(const StubWriter& writer) {
+  unsigned long every = ~0ul, before = 0;
+  kernel::sys(__NR_rt_sigprocmask, 2, &every, &before, 8);
+  size_t length = object_.end - object_.start;
+  // Writable and executable together where that is allowed: a signal handler may not wait.
+  long r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite | kExec);
+  if (kernel::is_error(r)) r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite);
+  bool ok = !kernel::is_error(r);
+  for (size_t i = 0; ok && i < jumps_.size(); ++i) {
+    const Jump& j = jumps_[i];
+    Edit edit{j.at, static_cast<uint8_t>(j.length), {}};
+    __builtin_memcpy(edit.original, memory(j.at), j.length);
+    object_.edits.push(edit);
+    uint8_t code[kJump] = {0xe9};
+    if (j.hop) {
+      code[0] = 0xeb;
+      code[1] = static_cast<uint8_t>(j.stub - (j.at + kShortJump));
+    } else {
+      int32_t d = static_cast<int32_t>(j.stub - (j.at + kJump));
+      __builtin_memcpy(code + 1, &d, 4);
+    }
+    write_code(j.at, code, j.hop ? kShortJump : kJump);
+  }
+  if (ok) {
+    CHECK(!kernel::is_error(kernel::sys(__NR_mprotect, object_.start, length, object_.prot)));
+    object_.areas[object_.area_count++] = writer.start();
+    object_.stub_bytes += writer.used();
+  }
+  kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
+  return ok;
+}
+
+}  // namespace upcall::patch

@@ -1,0 +1,2 @@
+ .text
+ .section .note.GNU-stack, "", @progbits
