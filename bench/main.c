@@ -1,0 +1,98 @@
+// upcall-bench-worker NAME [--scale X] [--count N]: prints one JSON line.
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <time.h>
+
+#include "worker.h"
+
+static const struct benchmark benchmarks[] = {
+    {"null_fork", "ns", null_fork},
+    {"fork_batch", "ns", fork_batch},
+    {"yield", "ns", yield_turns},
+    {"signal_wait", "ns", signal_wait},
+    {"mutex_contended", "ns", mutex_contended},
+    {"dc_sum", "ns", dc_sum},
+    {"memory", "bytes", memory},
+    {"syscall_overhead", "ns", syscall_overhead},
+    {"syscall_function", "ns", syscall_function},
+    {"floor_call", "ns", floor_call},
+};
+
+uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t duration(const struct options* options) { return (uint64_t)(250e6 * options->scale); }
+
+long thread_count(const struct options* options, long standard) {
+  if (options->count > 0) return options->count;
+  long scaled = (long)((double)standard * options->scale);
+  return scaled < 2 ? 2 : scaled;
+}
+
+pthread_t start_thread(void* (*body)(void*), void* argument) {
+  pthread_t thread;
+  int error = pthread_create(&thread, NULL, body, argument);
+  if (error != 0) FAIL(error == EAGAIN ? LIMIT : WRONG, "pthread_create: %s", strerror(error));
+  return thread;
+}
+
+void* join_thread(pthread_t thread) {
+  void* value;
+  int error = pthread_join(thread, &value);
+  EXPECT(error == 0, "pthread_join: %s", strerror(error));
+  return value;
+}
+
+static int find_upcall(struct dl_phdr_info* info, size_t size, void* found) {
+  (void)size;
+  if (info->dlpi_name != NULL && strstr(info->dlpi_name, "libupcall.so") != NULL) *(bool*)found = true;
+  return 0;
+}
+
+static double positive(const char* option, const char* text) {
+  char* end;
+  errno = 0;
+  double value = strtod(text, &end);
+  if (errno != 0 || end == text || *end != '\0' || !(value > 0 && value <= 1e7)) {
+    FAIL(USAGE, "%s: bad value '%s'; a positive number is accepted", option, text);
+  }
+  return value;
+}
+
+static void print(const struct benchmark* b, const struct result* r) {
+  bool upcall = false;
+  dl_iterate_phdr(find_upcall, &upcall);
+  printf("{\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.6g,\"count\":%ld,\"checked\":true,\"upcall\":%s", b->name,
+         b->unit, r->value, r->count, upcall ? "true" : "false");
+  if (r->detail != NULL) printf(",\"%s\":%.6g", r->detail, r->detail_value);
+  puts("}");
+  if (fflush(stdout) != 0) FAIL(WRONG, "cannot write the result: %s", strerror(errno));
+}
+
+int main(int argc, char** argv) {
+  struct options options = {1.0, 0};
+  // The driver times the start of a program that does nothing.
+  if (argc == 2 && strcmp(argv[1], "empty") == 0) return 0;
+  if (argc < 2) FAIL(USAGE, "usage: upcall-bench-worker NAME [--scale X] [--count N]");
+  for (int i = 2; i < argc; i += 2) {
+    if (i + 1 == argc) FAIL(USAGE, "%s: needs a value", argv[i]);
+    if (strcmp(argv[i], "--scale") == 0) {
+      options.scale = positive(argv[i], argv[i + 1]);
+    } else if (strcmp(argv[i], "--count") == 0) {
+      options.count = (long)positive(argv[i], argv[i + 1]);
+    } else {
+      FAIL(USAGE, "unknown option %s; --scale X and --count N are accepted", argv[i]);
+    }
+  }
+  for (size_t i = 0; i < sizeof benchmarks / sizeof *benchmarks; ++i) {
+    if (strcmp(argv[1], benchmarks[i].name) != 0) continue;
+    struct result result = benchmarks[i].run(&options);
+    print(&benchmarks[i], &result);
+    return 0;
+  }
+  FAIL(USAGE, "unknown benchmark %s", argv[1]);
+}

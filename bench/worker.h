@@ -1,0 +1,62 @@
+// One benchmark, run once, in a process of its own: an ordinary pthread program that knows nothing of Upcall.
+// Every benchmark checks its own work and ends the process with a message when a check fails.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Exit statuses of the worker beside 0.
+enum { WRONG = 1, USAGE = 2, LIMIT = 3 };
+
+struct options {
+  double scale;  // multiplies the duration or the number of threads
+  long count;    // number of threads; 0: the benchmark's own
+};
+
+struct result {
+  double value;
+  long count;          // operations behind the value
+  const char* detail;  // further figure, or NULL
+  double detail_value;
+};
+
+struct benchmark {
+  const char* name;
+  const char* unit;
+  struct result (*run)(const struct options*);
+};
+
+// Ends the process. LIMIT: the system gives no more threads, which is an answer, not an error.
+#define FAIL(status, ...)                                                    \
+  do {                                                                       \
+    fprintf(stderr, __VA_ARGS__);                                            \
+    fputc('\n', stderr);                                                     \
+    exit(status);                                                            \
+  } while (0)
+#define EXPECT(condition, ...)                    \
+  do {                                            \
+    if (!(condition)) FAIL(WRONG, __VA_ARGS__);   \
+  } while (0)
+
+// Monotonic, ns.
+uint64_t now(void);
+// How long a benchmark measured by duration goes on, ns.
+uint64_t duration(const struct options* options);
+long thread_count(const struct options* options, long standard);
+pthread_t start_thread(void* (*body)(void*), void* argument);
+void* join_thread(pthread_t thread);
+
+struct result null_fork(const struct options*);
+struct result fork_batch(const struct options*);
+struct result dc_sum(const struct options*);
+struct result memory(const struct options*);
+struct result yield_turns(const struct options*);
+struct result signal_wait(const struct options*);
+struct result mutex_contended(const struct options*);
+struct result syscall_overhead(const struct options*);
+struct result syscall_function(const struct options*);
+struct result floor_call(const struct options*);

@@ -1,0 +1,367 @@
+#include "bench.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "child.h"
+#include "environment.h"
+#include "failure.h"
+#include "install_paths.h"
+#include "settings.h"
+
+namespace upcall::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFewestRuns = 7;
+constexpr int kMostRuns = 1000;
+constexpr int kRunSeconds = 120;
+constexpr int kStartsPerRun = 10;
+constexpr int kWorkerAtLimit = 3;
+constexpr auto kSilence = std::chrono::seconds(2);
+
+double number(const std::string& option, const std::string& text, double least, double most, bool whole) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most) ||
+      (whole && value != static_cast<double>(static_cast<long>(value)))) {
+    throw Failure(kUsage, fmt::format("bench: {}: bad value '{}'; accepted: {}{} to {}", option, text,
+                                      whole ? "" : "a number from ", least, most));
+  }
+  return value;
+}
+
+// One line on standard error, once the user has waited long enough to wonder.
+class Progress {
+ public:
+  void show(const std::string& step, int run, int runs) {
+    auto elapsed = Clock::now() - begin_;
+    if (elapsed < kSilence) return;
+    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
+    if (terminal_) {
+      fmt::print(stderr, "\r\033[K{}, run {} of {}, {} s", step, run, runs, seconds);
+      fflush(stderr);
+      shown_ = true;
+    } else if (step != step_) {
+      fmt::print(stderr, "{}, {} s\n", step, seconds);
+    }
+    step_ = step;
+  }
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  std::string step_;
+};
+
+class Driver {
+ public:
+  Driver(const BenchOptions& options, int runs)
+      : options_(options), runs_(runs), worker_(find_bench_worker()), kernel_(Environment::inherited()) {
+    kernel_.remove_upcall();
+    upcall_ = kernel_;
+    upcall_.set("LD_PRELOAD", preload_list(find_library(), kernel_.get("LD_PRELOAD")));
+  }
+
+  Section measure(const std::vector<const Benchmark*>& chosen, const std::vector<int>& cpus, size_t& step,
+                  size_t steps) {
+    Section section;
+    section.cpus = cpus;
+    upcall_.set("UPCALL_PROCESSORS", std::to_string(cpus.size()));
+    for (const Benchmark* benchmark : chosen) {
+      Row row;
+      row.benchmark = benchmark;
+      ++step;
+      for (int run = 1; run <= runs_; ++run) {
+        progress_.show(fmt::format("[{}/{}] {} on {} processor{}", step, steps, benchmark->name, cpus.size(),
+                                   cpus.size() == 1 ? "" : "s"), run, runs_);
+        measure_once(*benchmark, false, cpus, row.kernel);
+        measure_once(*benchmark, true, cpus, row.upcall);
+      }
+      section.rows.push_back(std::move(row));
+    }
+    for (int run = 1; run <= runs_; ++run) {
+      progress_.show("floors", run, runs_);
+      run_worker("floor_call", false, cpus, section.floor_call);
+      run_worker("syscall_overhead", false, cpus, section.floor_syscall);
+    }
+    return section;
+  }
+
+ private:
+  void measure_once(const Benchmark& benchmark, bool on_upcall, const std::vector<int>& cpus, Runs& runs) {
+    // A side that failed or met its limit will do so again, and a failure may take the whole time limit.
+    if (!runs.error.empty()) return;
+    if (benchmark.name == "startup") {
+      run_startup(on_upcall, cpus, runs);
+    } else {
+      run_worker(benchmark.name, on_upcall, cpus, runs);
+    }
+  }
+
+  void run_worker(const std::string& name, bool on_upcall, const std::vector<int>& cpus, Runs& runs) {
+    if (!runs.error.empty()) return;
+    std::vector<std::string> command = {worker_, name, "--scale", options_.scale};
+    auto known = std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
+    if (!options_.count.empty() && known != benchmarks().end() && known->counted) {
+      command.insert(command.end(), {"--count", options_.count});
+    }
+    ChildResult child = run_child(command, on_upcall ? upcall_ : kernel_, cpus, kRunSeconds);
+    if (!child.succeeded()) {
+      runs.at_limit = !child.timed_out && WIFEXITED(child.status) && WEXITSTATUS(child.status) == kWorkerAtLimit;
+      runs.error = runs.at_limit ? child.errors.substr(0, child.errors.find('\n')) : child.failure(kRunSeconds);
+      return;
+    }
+    auto answer = nlohmann::json::parse(child.output, nullptr, false);
+    bool whole = answer.is_object() && answer.contains("value") && answer["value"].is_number() &&
+                 answer.value("checked", false) && answer.value("name", "") == name;
+    if (!whole) {
+      runs.error = "no result: " + child.output.substr(0, 80);
+    } else if (answer.value("upcall", !on_upcall) != on_upcall) {
+      runs.error = on_upcall ? "the loader left the runtime out: " + child.errors.substr(0, child.errors.find('\n'))
+                             : "it ran on Upcall, not on kernel threads (is libupcall.so in /etc/ld.so.preload?)";
+    } else {
+      runs.values.push_back(answer["value"].get<double>());
+    }
+  }
+
+  // With Upcall as the user starts it, `upcall run` included.
+  void run_startup(bool on_upcall, const std::vector<int>& cpus, Runs& runs) {
+    std::vector<std::string> command = {worker_, "empty"};
+    Environment environment = kernel_;
+    if (on_upcall) {
+      command.insert(command.begin(), {own_path(), "run", "--"});
+      environment.set("UPCALL_LIBRARY", find_library());
+    }
+    Runs starts;
+    for (int i = 0; i < kStartsPerRun; ++i) {
+      ChildResult child = run_child(command, environment, cpus, kRunSeconds);
+      if (!child.succeeded()) {
+        runs.error = child.failure(kRunSeconds);
+        return;
+      }
+      starts.values.push_back(child.wall_ms);
+    }
+    runs.values.push_back(starts.median());
+  }
+
+  const BenchOptions& options_;
+  int runs_;
+  std::string worker_;
+  Environment kernel_;
+  Environment upcall_;
+  Progress progress_;
+};
+
+std::vector<const Benchmark*> choose(const std::vector<std::string>& names) {
+  std::vector<const Benchmark*> chosen;
+  for (const auto& name : names) {
+    auto found = std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
+    if (found == benchmarks().end()) {
+      throw Failure(kUsage, fmt::format("bench: unknown benchmark '{}'; 'upcall bench --list' lists them", name));
+    }
+    if (std::find(chosen.begin(), chosen.end(), &*found) == chosen.end()) chosen.push_back(&*found);
+  }
+  if (names.empty()) {
+    for (const auto& benchmark : benchmarks()) chosen.push_back(&benchmark);
+  }
+  return chosen;
+}
+
+// CPU sets to measure on, in order.
+std::vector<std::vector<int>> choose_cpus(const BenchOptions& options) {
+  std::vector<int> usable = usable_cpus();
+  // The first CPU serves most interrupts, so the last one is quietest.
+  int pinned = usable.back();
+  if (!options.cpu.empty()) {
+    pinned = static_cast<int>(number("--cpu", options.cpu, 0, 4095, true));
+    if (std::find(usable.begin(), usable.end(), pinned) == usable.end()) {
+      throw Failure(kUsage, fmt::format("bench: --cpu: this process may not use CPU {}; accepted: {}", pinned,
+                                        fmt::join(usable, ", ")));
+    }
+  }
+  auto first = [&](size_t count) {
+    return std::vector<int>(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  if (!options.processors.empty()) {
+    auto count = static_cast<size_t>(
+        number("--processors", options.processors, 1, static_cast<double>(usable.size()), true));
+    if (count == 1) return {{pinned}};
+    return {first(count)};
+  }
+  if (usable.size() == 1) return {{pinned}};
+  return {{pinned}, first(2)};
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Failure(kUsage, fmt::format("bench: --compare: cannot read '{}': {}", path, strerror(errno)));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Where the report goes, links followed. Checked before the first run: minutes of measuring must not be lost.
+std::string check_json_target(const std::string& name) {
+  if (name.empty()) return "";
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::weakly_canonical(std::filesystem::absolute(name), error);
+  if (error) path = std::filesystem::absolute(name);
+  std::string folder = path.parent_path().string();
+  struct stat info = {};
+  bool exists = stat(path.c_str(), &info) == 0;
+  if ((exists && S_ISDIR(info.st_mode)) || access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw Failure(kUsage, fmt::format("bench: --json: cannot write '{}': {}", name,
+                                      exists && S_ISDIR(info.st_mode) ? "it is a folder" : strerror(errno)));
+  }
+  return path.string();
+}
+
+// Whole or not at all: written beside it and renamed.
+void write_report(const std::string& path, const std::string& text) {
+  struct stat info = {};
+  // A device or a pipe cannot be replaced by a file.
+  bool in_place = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  std::string target = in_place ? path : fmt::format("{}.{}.tmp", path, getpid());
+  FILE* file = fopen(target.c_str(), "we");
+  bool written = file != nullptr && fwrite(text.data(), 1, text.size(), file) == text.size() && fflush(file) == 0 &&
+                 (in_place || fsync(fileno(file)) == 0);
+  int error = errno;
+  if (file != nullptr && fclose(file) != 0 && written) {
+    written = false;
+    error = errno;
+  }
+  if (written && !in_place && rename(target.c_str(), path.c_str()) != 0) {
+    written = false;
+    error = errno;
+  }
+  if (written) return;
+  if (!in_place) unlink(target.c_str());
+  throw Failure(kFailed, fmt::format("bench: --json: cannot write '{}': {}", path, strerror(error)));
+}
+
+std::string utc_now() {
+  time_t now = time(nullptr);
+  tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string load_average() {
+  std::ifstream file("/proc/loadavg");
+  std::string load;
+  file >> load;
+  return load;
+}
+
+int list_benchmarks() {
+  for (const auto& b : benchmarks()) fmt::print("{:<18} {:<6} {}\n", b.name, b.unit, b.what);
+  return 0;
+}
+
+}  // namespace
+
+const std::vector<Benchmark>& benchmarks() {
+  using Rule = Benchmark::Rule;
+  static const std::vector<Benchmark> list = {
+      {"null_fork", "ns", "create and join an empty thread", Rule::times_faster, 40, false, false},
+      {"signal_wait", "ns", "hand over by mutex and condition variable, one way", Rule::times_faster, 25, false, false},
+      {"yield", "ns", "two threads yield to each other, per yield", Rule::times_faster, 55, false, false},
+      {"fork_batch", "ns", "10,000 threads alive at once, then joined, per thread", Rule::times_faster, 15, true, false},
+      {"dc_sum", "ns", "divide-and-conquer sum, a thread per node of the tree, per thread", Rule::times_faster, 20, false,
+       false},
+      {"mutex_contended", "ns", "four threads on one mutex, per lock and unlock", Rule::none, 0, false, false},
+      {"memory", "bytes", "fall of MemAvailable per suspended thread, 30,000 of them", Rule::times_less, 2, true, true},
+      {"syscall_overhead", "ns", "getppid()", Rule::at_most_added, 15, false, true},
+      {"syscall_function", "ns", "syscall(SYS_getppid)", Rule::at_most_added, 15, false, true},
+      {"startup", "ms", "start and end of a program that links libc only", Rule::at_most_added, 20, false, true},
+  };
+  return list;
+}
+
+double Runs::median() const {
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double Runs::least() const { return *std::min_element(values.begin(), values.end()); }
+double Runs::most() const { return *std::max_element(values.begin(), values.end()); }
+
+bool Row::met() const {
+  if (benchmark->rule == Benchmark::Rule::at_most_added) return added() <= benchmark->target;
+  return ratio() >= benchmark->target;
+}
+
+int bench(const BenchOptions& options) {
+  if (options.list) return list_benchmarks();
+  auto chosen = choose(options.names);
+  Report report;
+  report.runs = static_cast<int>(number("--runs", options.runs, kFewestRuns, kMostRuns, true));
+  number("--scale", options.scale, 0.001, 1000, false);
+  if (!options.count.empty()) number("--count", options.count, 1, 10'000'000, true);
+  auto cpu_sets = choose_cpus(options);
+  std::string json = check_json_target(options.json);
+  std::string earlier;
+  if (!options.compare.empty()) {
+    earlier = read_file(options.compare);
+    check_report_json(options.compare, earlier);
+  }
+  report.date = utc_now();
+  report.load = load_average();
+  catch_interrupts();
+  {
+    Driver driver(options, report.runs);
+    std::vector<std::vector<const Benchmark*>> plan;
+    size_t steps = 0;
+    for (const auto& cpus : cpu_sets) {
+      plan.push_back(chosen);
+      // Left out of a second section only: who asks for several processors gets what was asked for.
+      if (cpus.size() > 1 && cpu_sets.size() > 1) {
+        std::erase_if(plan.back(), [](const Benchmark* b) { return b->one_processor; });
+      }
+      steps += plan.back().size();
+    }
+    size_t step = 0;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      if (!plan[i].empty()) report.sections.push_back(driver.measure(plan[i], cpu_sets[i], step, steps));
+    }
+  }
+  print_report(report);
+  if (!earlier.empty()) print_comparison(report, options.compare, earlier);
+  if (!json.empty()) write_report(json, report_json(report));
+  for (const auto& section : report.sections) {
+    for (const auto& row : section.rows) {
+      for (const Runs* runs : {&row.kernel, &row.upcall}) {
+        if (!runs->error.empty() && !runs->at_limit) return kFailed;
+      }
+    }
+    if (!section.floor_call.good() || !section.floor_syscall.good()) return kFailed;
+  }
+  return 0;
+}
+
+}  // namespace upcall::tool

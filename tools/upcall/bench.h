@@ -1,0 +1,86 @@
+// `upcall bench`: each benchmark both ways, in alternation, every run a fresh process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace upcall::tool {
+
+struct BenchOptions {
+  std::vector<std::string> names;  // empty: all
+  std::string processors;          // as given; "" means one pinned processor, then two
+  std::string runs = "7";
+  std::string cpu;                 // CPU of one-processor runs; "" means the last one allowed
+  std::string scale = "1";         // of each run's duration
+  std::string count;               // number of threads, where a benchmark has one
+  std::string json;
+  std::string compare;
+  bool list = false;
+};
+
+struct Benchmark {
+  enum class Rule {
+    none,
+    times_faster,   // kernel / Upcall at least `target`
+    times_less,     // the same, said of memory
+    at_most_added,  // Upcall - kernel at most `target`
+  };
+  std::string name;
+  std::string unit;
+  std::string what;
+  Rule rule;
+  double target;
+  bool counted;          // takes --count
+  bool one_processor;    // says nothing more on several
+};
+
+const std::vector<Benchmark>& benchmarks();
+
+// The runs of one benchmark on one side.
+struct Runs {
+  std::vector<double> values;
+  std::string error;      // why there are none, or fewer
+  bool at_limit = false;  // the system gave no more threads: an answer, not a failure
+
+  bool good() const { return error.empty() && !values.empty(); }
+  double median() const;
+  double least() const;
+  double most() const;
+};
+
+struct Row {
+  const Benchmark* benchmark = nullptr;
+  Runs kernel;
+  Runs upcall;
+
+  bool good() const { return kernel.good() && upcall.good(); }
+  double ratio() const { return kernel.median() / upcall.median(); }
+  double added() const { return upcall.median() - kernel.median(); }
+  bool met() const;
+};
+
+struct Section {
+  std::vector<int> cpus;
+  std::vector<Row> rows;
+  Runs floor_call;
+  Runs floor_syscall;
+};
+
+struct Report {
+  std::string date;  // UTC
+  std::string load;  // /proc/loadavg before the first run
+  int runs = 0;
+  std::vector<Section> sections;
+};
+
+// Measures and prints; returns the exit status. Throws Failure and Interrupted.
+int bench(const BenchOptions& options);
+
+void print_report(const Report& report);
+std::string report_json(const Report& report);
+// `earlier` is the text of a file that report_json made.
+void print_comparison(const Report& report, const std::string& file, const std::string& earlier);
+// Throws Failure (usage) when `text` is not such a file.
+void check_report_json(const std::string& file, const std::string& text);
+
+}  // namespace upcall::tool

@@ -1,0 +1,18 @@
+# Writes revision.h, only when the revision has changed. Run at every build: a commit changes no source file.
+set(revision "unknown")
+find_program(GIT git)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} describe --always --dirty --exclude=*
+                  OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
+  if(status EQUAL 0)
+    set(revision ${found})
+  endif()
+endif()
+set(text "#pragma once\n\n#define UPCALL_REVISION \"${revision}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT text STREQUAL old)
+  file(WRITE ${OUTPUT} ${text})
+endif()
