@@ -150,7 +150,8 @@ stage() {  # NAME SECONDS COMMAND...
   printf '%-*s %4d s  FAILED (status %s)%s\n' $width "$name" $((SECONDS - start)) "$status" "$([ $stage_tty = yes ] && printf '\e[K')"
   stage_failures+=("$name: $f failed, log: $log")
   echo "---- end of $log"
-  tail -n "${STAGE_TAIL:-60}" "$log"
+  # Without the steps of a build that went well.
+  grep -avE '^\[[0-9]+/[0-9]+\] ' "$log" | cut -c -400 | tail -n "${STAGE_TAIL:-60}"
   echo "----"
   return 1
 }
