@@ -73,7 +73,7 @@ trap stage_interrupted INT TERM HUP
 # 'N passed, N failed, N skipped', those of ctest, else the stage is one test. Sets p, f, s.
 stage_count() {
   read -r p f s < <(awk '
-    /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p = $1; f = $3; s = $5; known = 1 }
+    /^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$/ { p = $1; f = $3; s = $5 + 0; known = 1 }
     /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .* Passed / { cp++; ctest = 1 }
     /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*\*\*\*/ { if (/\*\*\*Skipped/) cs++; else cf++; ctest = 1 }
     END {
