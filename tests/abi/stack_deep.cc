@@ -31,7 +31,7 @@ int main() {
   std::vector<pthread_t> threads;
   for (int id = 1; id <= 4; ++id)
     threads.push_back(start([id] {
-      char top;
+      char top = 0;
       CHECK(deeper(&top, id) > 1000);
       one_block(id);
     }));
