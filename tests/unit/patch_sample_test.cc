@@ -1,2 +1,237 @@
+// The engine on an object written for it: every kind of placement, patched and then run.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
-TEST(x, y) { EXPECT_EQ(1, 1); }
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/log.h"
+#include "linux/patch/maps.h"
+#include "linux/patch/patch.h"
+#include "patch_child.h"
+
+namespace {
+
+using upcall::patch::Maps;
+using upcall::patch::Mapping;
+using upcall::patch::Phase;
+using upcall::patch::Totals;
+
+// In the order of sample_sites.
+enum Place { kBefore, kLoop, kRipBefore, kRipImmediate, kRipAfter, kBranch, kCase2, kInner, kOuter, kRestorer, kHop, kNoPadding, kHot, kRead };
+
+bool all_but_read(long nr) { return nr != SYS_read; }
+
+// The sample, loaded into this (child) process.
+class Sample {
+ public:
+  explicit Sample(const char* path = PATCH_SAMPLE) : handle_(dlopen(path, RTLD_NOW)) {
+    if (!handle_) std::fprintf(stderr, "%s\n", dlerror());
+    upcall::patch::configure({reinterpret_cast<void*>(&patch_test_entry), all_but_read});
+    patch_test_set_gs(1);
+    if (std::getenv("UPCALL_LOG")) upcall::g_log_topics = 1;
+    Maps maps;
+    maps.read();
+    if (const Mapping* m = maps.find(reinterpret_cast<uintptr_t>(dlsym(handle_, "sample_before")))) mapping_ = *m;
+    maps.release();
+  }
+  bool loaded() const { return handle_ && mapping_.start; }
+  const Mapping& mapping() const { return mapping_; }
+
+  void patch(bool with_file = true) {
+    int fd = with_file ? open(PATCH_SAMPLE, O_RDONLY | O_CLOEXEC) : -1;
+    upcall::patch::patch_mapping(mapping_.start, mapping_.end, fd, mapping_.offset);
+    if (fd >= 0) close(fd);
+  }
+
+  template <typename... Args>
+  long call(const char* name, Args... args) const {
+    auto f = reinterpret_cast<long (*)(...)>(dlsym(handle_, name));
+    return f ? f(static_cast<long>(args)...) : -12345;
+  }
+  // How many calls went to the entry while `body` ran.
+  template <typename Body>
+  static long redirected(Body body) {
+    unsigned long before = patch_test_calls;
+    body();
+    return static_cast<long>(patch_test_calls - before);
+  }
+  unsigned char* at(Place place) const {
+    auto* table = static_cast<char*>(dlsym(handle_, "sample_sites"));
+    int offset;
+    std::memcpy(&offset, table + 4 * place, 4);
+    return reinterpret_cast<unsigned char*>(table + offset);
+  }
+  template <typename T>
+  T* symbol(const char* name) const {
+    return static_cast<T*>(dlsym(handle_, name));
+  }
+
+ private:
+  void* handle_;
+  Mapping mapping_{};
+};
+
+constexpr unsigned char kLongJump = 0xe9, kShortJump = 0xeb;
+constexpr unsigned char kConstant[8] = {0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x90};
+constexpr unsigned char kRestorerBytes[9] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+
+// Runs `body(sample)` in a child with the sample patched; the failures it counts are the child's status.
+#define CHECK_THAT(condition)                                                          \
+  do {                                                                                 \
+    if (!(condition)) {                                                                \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
+      ++failures;                                                                      \
+    }                                                                                  \
+  } while (0)
+
+template <typename Body>
+int with_sample(Body body) {
+  return in_child([&] {
+    Sample sample;
+    if (!sample.loaded()) return 100;
+    sample.patch();
+    return body(sample);
+  });
+}
+
+// What every function returns; true before and after patching.
+int check_results(const Sample& s) {
+  int failures = 0;
+  long pid = syscall(SYS_getpid), parent = syscall(SYS_getppid), uid = syscall(SYS_getuid);
+  CHECK_THAT(s.call("sample_before") == pid);
+  CHECK_THAT(s.call("sample_loop", 3) == 39);
+  CHECK_THAT(s.call("sample_rip_before", SYS_getpgid) == syscall(SYS_getpgid, 0));
+  *s.symbol<int>("sample_cell") = 0;
+  CHECK_THAT(s.call("sample_rip_immediate", SYS_getpgid) == syscall(SYS_getpgid, 0));
+  CHECK_THAT(*s.symbol<int>("sample_cell") == 0x12345678);
+  CHECK_THAT(s.call("sample_rip_after", 0) == pid + 1000);
+  CHECK_THAT(s.call("sample_rip_after", 1) == parent + 1000);
+  CHECK_THAT(s.call("sample_branch", SYS_getpid) == pid);
+  CHECK_THAT(s.call("sample_branch", -5) == -1);
+  CHECK_THAT((s.call("sample_flags") & 0x401) == 0x401);
+  CHECK_THAT(s.call("sample_registers") == 1);
+  CHECK_THAT(s.call("sample_switch", 0) == pid);
+  CHECK_THAT(s.call("sample_switch", 1) == uid);
+  CHECK_THAT(s.call("sample_switch", 2) == parent);
+  CHECK_THAT(s.call("sample_immediate") == 0x05140f);
+  CHECK_THAT(s.call("sample_constant") == static_cast<long>(0x90050f00000027b8));
+  CHECK_THAT(s.call("sample_hop", 0) == 39);
+  CHECK_THAT(s.call("sample_hop", 3) == pid);
+  CHECK_THAT(s.call("sample_no_padding", 0) == 39);
+  CHECK_THAT(s.call("sample_no_padding", 3) == pid);
+  CHECK_THAT(s.call("sample_neighbour") == 16);
+  CHECK_THAT(s.call("sample_split") == pid);
+  CHECK_THAT(s.call("sample_hot", 0) == pid);
+  CHECK_THAT(s.call("sample_hot", 1) == uid);
+  CHECK_THAT(s.call("sample_two") == pid + parent);
+  CHECK_THAT(s.call("sample_numbers", 1) == pid);
+  CHECK_THAT(s.call("sample_numbers", 0) == uid);
+  CHECK_THAT(s.call("sample_read", -1, 0, 0) == -9);
+  return failures;
+}
+
+int check_redirected(const Sample& s) {
+  int failures = 0;
+  struct {
+    const char* name;
+    long argument;
+    long calls;
+  } cases[] = {
+      {"sample_before", 0, 1},        {"sample_loop", 5, 5},      {"sample_rip_before", SYS_getpgid, 1},
+      {"sample_rip_immediate", SYS_getpgid, 1}, {"sample_rip_after", 0, 1}, {"sample_rip_after", 1, 1},
+      {"sample_branch", SYS_getpid, 1}, {"sample_branch", -1, 0}, {"sample_flags", 0, 1},
+      {"sample_registers", 0, 1},     {"sample_switch", 0, 1},    {"sample_switch", 1, 1},
+      {"sample_switch", 2, 1},        {"sample_hop", 4, 4},       {"sample_hop", 0, 0},
+      {"sample_no_padding", 4, 4},    {"sample_split", 0, 1},     {"sample_hot", 0, 1},
+      {"sample_hot", 1, 1},           {"sample_two", 0, 2},       {"sample_numbers", 0, 1},
+      {"sample_numbers", 1, 1},       {"sample_read", -1, 0},
+  };
+  for (auto& c : cases) {
+    long calls = Sample::redirected([&] { s.call(c.name, c.argument, 0, 0); });
+    if (calls != c.calls) {
+      std::fprintf(stderr, "%s(%ld): %ld calls redirected, not %ld\n", c.name, c.argument, calls, c.calls);
+      ++failures;
+    }
+  }
+  return failures;
+}
+
+TEST(PatchSample, ResultsAreRightUnpatched) {
+  EXPECT_EQ(0, in_child([] {
+    Sample sample;
+    return sample.loaded() ? check_results(sample) : 100;
+  }));
+}
+
+TEST(PatchSample, ResultsAreRightPatched) { EXPECT_EQ(0, with_sample(check_results)); }
+
+TEST(PatchSample, EverySiteIsRedirected) { EXPECT_EQ(0, with_sample(check_redirected)); }
+
+TEST(PatchSample, WithGsZeroTheStubsCallThemselves) {
+  int failed = with_sample([](const Sample& s) {
+    patch_test_set_gs(0);
+    int failures = 0;
+    CHECK_THAT(Sample::redirected([&] { failures += check_results(s); }) == 0);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, PlacementsAreTheExpectedOnes) {
+  int failed = with_sample([](const Sample& s) {
+    int failures = 0;
+    for (Place p : {kBefore, kLoop, kRipBefore, kRipImmediate, kRipAfter, kBranch, kCase2}) {
+      if (*s.at(p) == kLongJump) continue;
+      std::fprintf(stderr, "place %d begins with %02x\n", p, *s.at(p));
+      ++failures;
+    }
+    for (Place p : {kHop, kNoPadding}) CHECK_THAT(*s.at(p) == kShortJump);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, WhatIsNoCodeOrARestorerStays) {
+  int failed = with_sample([](const Sample& s) {
+    int failures = 0;
+    CHECK_THAT(std::memcmp(s.at(kInner), kConstant, 8) == 0);
+    CHECK_THAT(std::memcmp(s.at(kOuter), kConstant, 8) == 0);
+    CHECK_THAT(std::memcmp(s.at(kRestorer), kRestorerBytes, 9) == 0);
+    CHECK_THAT(s.at(kRead)[2] == 0x0f && s.at(kRead)[3] == 0x05);
+    Totals t = upcall::patch::totals();
+    CHECK_THAT(t.objects == 1);
+    CHECK_THAT(t.not_code == 4);    // two constants, two immediates
+    CHECK_THAT(t.left_plain == 2);  // the restorer, read
+    CHECK_THAT(t.unpatched == 0 && t.critical_unpatched == 0 && t.deferred == 0);
+    CHECK_THAT(t.patched + t.not_code + t.left_plain == t.candidates);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, PagesGetTheirProtectionBackAndStubsAreNotWritable) {
+  int failed = with_sample([](const Sample& s) {
+    int failures = 0, stubs = 0;
+    Maps maps;
+    maps.read();
+    for (const Mapping& m : maps.all()) {
+      if (upcall::patch::covers(m.start)) {
+        ++stubs;
+        CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC));
+        CHECK_THAT(upcall::patch::covers(m.end - 1) && !upcall::patch::covers(m.end) && !upcall::patch::covers(m.start - 1));
+      }
+      if (m.start == s.mapping().start) CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC) && m.end == s.mapping().end);
+    }
+    CHECK_THAT(stubs == 1);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+}  // namespace

@@ -344,35 +344,8 @@ bool ElfImage::read_fde(uintptr_t vaddr, Function* out) const {
   return true;
 }
 
-void ElfImage::sort_symbols() {
-  sized_ready_ = true;
-  for_each_code_symbol([this](uintptr_t value, uintptr_t size, bool function) {
-    if (function) sized_.push({value, value + size});
-  });
-  sort(sized_.begin(), sized_.size());
-}
-
-// The first function start after `after`, but not beyond the section.
-uintptr_t ElfImage::next_start(uintptr_t after) const {
-  const Range* section = code_around(after);
-  uintptr_t next = section ? section->hi : after;
-  size_t n = fde_count(), lo = 0;
-  while (lo < n) {
-    size_t mid = (lo + n) / 2;
-    if (fde(mid).start <= after)
-      lo = mid + 1;
-    else
-      n = mid;
-  }
-  if (lo < fde_count() && fde(lo).start < next) next = fde(lo).start;
-  if (sized_ready_) {
-    size_t i = lower_bound(sized_.begin(), sized_.size(), Sized{after + 1, 0});
-    if (i < sized_.size() && sized_[i].start < next) next = sized_[i].start;
-  }
-  return next;
-}
-
-bool ElfImage::find_function(uintptr_t vaddr, Function* out) {
+// Index of the first FDE that starts after `vaddr`.
+size_t ElfImage::fde_after(uintptr_t vaddr) const {
   size_t lo = 0, n = fde_count();
   while (lo < n) {
     size_t mid = (lo + n) / 2;
@@ -381,26 +354,60 @@ bool ElfImage::find_function(uintptr_t vaddr, Function* out) {
     else
       n = mid;
   }
-  Function best{};
-  bool have = lo > 0 && read_fde(fde(lo - 1).entry, &best) && code_around(best.start) == code_around(vaddr);
-  if (!have || vaddr >= best.end) {
-    if (!sized_ready_) sort_symbols();
-    // Several symbols may share a start, and a symbol of size zero says where a function begins only.
+  return lo;
+}
+
+// The function symbol with the highest start that is not above `vaddr` (the longest of several), and the
+// lowest start above it. Few candidates need symbols: the table is sorted only after some have asked.
+bool ElfImage::symbol_around(uintptr_t vaddr, Sized* best, uintptr_t* next) {
+  constexpr unsigned kLinear = 8;
+  *best = {0, 0};
+  auto consider = [&](const Sized& s) {
+    if (s.start > vaddr) {
+      if (s.start < *next) *next = s.start;
+    } else if (s.start > best->start || (s.start == best->start && s.end > best->end)) {
+      *best = s;
+    }
+  };
+  ++symbol_lookups_;
+  if (symbol_lookups_ <= kLinear) {
+    for_each_code_symbol([&](uintptr_t value, uintptr_t size, bool function) {
+      if (function) consider({value, value + size});
+    });
+  } else {
+    if (symbol_lookups_ == kLinear + 1) {
+      for_each_code_symbol([this](uintptr_t value, uintptr_t size, bool function) {
+        if (function) sized_.push({value, value + size});
+      });
+      sort(sized_.begin(), sized_.size());
+    }
     size_t i = lower_bound(sized_.begin(), sized_.size(), Sized{vaddr + 1, 0});
-    uintptr_t nearest = i ? sized_[i - 1].start : 0;
-    for (; i && sized_[i - 1].start == nearest; --i) {
-      const Sized& s = sized_[i - 1];
-      if (code_around(s.start) != code_around(vaddr) || (have && s.start < best.start)) continue;
-      bool longer = !have || s.start > best.start || s.end > best.end;
-      if (longer) best = {s.start, s.end, 0, s.start == best.start && best.landing_pads};
+    if (i < sized_.size()) consider(sized_[i]);
+    while (i && (!best->start || sized_[i - 1].start == best->start)) consider(sized_[--i]);
+  }
+  return best->start != 0;
+}
+
+bool ElfImage::find_function(uintptr_t vaddr, Function* out) {
+  const Range* section = code_around(vaddr);
+  if (!section) return false;
+  size_t after = fde_after(vaddr);
+  uintptr_t next = section->hi;
+  if (after < fde_count() && fde(after).start < next) next = fde(after).start;
+  Function best{};
+  bool have = after > 0 && read_fde(fde(after - 1).entry, &best) && section->contains(best.start);
+  if (!have || vaddr >= best.end) {
+    Sized s;
+    if (symbol_around(vaddr, &s, &next) && section->contains(s.start) && (!have || s.start >= best.start)) {
+      bool same = have && s.start == best.start;
+      if (!same || s.end > best.end) best = {s.start, s.end, 0, same && best.landing_pads};
       have = true;
     }
   }
   if (!have) return false;
-  best.next = next_start(best.end > vaddr ? best.end - 1 : vaddr);
-  if (best.next < best.end) best.next = best.end;
+  best.next = best.end > next ? best.end : next;
   *out = best;
-  return true;
+  return best.next <= section->hi;
 }
 
 }  // namespace upcall::patch

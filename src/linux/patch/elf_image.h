@@ -74,6 +74,11 @@ class ElfImage {
     bool operator<(const Fde& other) const { return start < other.start; }
   };
 
+  struct Sized {
+    uintptr_t start, end;
+    bool operator<(const Sized& other) const { return start < other.start; }
+  };
+
   bool open_file(const Mapping& m, const char* path, int fd, bool only_fd);
   bool use_memory(const Mapping& m, const char* path, const Maps& maps);
   bool parse(const Mapping& m);
@@ -84,11 +89,11 @@ class ElfImage {
   void walk_eh_frame(uintptr_t vaddr, uintptr_t limit);
   bool read_fde(uintptr_t vaddr, Function* out) const;
   void add_code(uintptr_t lo, uintptr_t hi);
-  void sort_symbols();
+  bool symbol_around(uintptr_t vaddr, Sized* best, uintptr_t* next);
 
   size_t fde_count() const { return hdr_table_ ? hdr_count_ : fdes_.size(); }
   Fde fde(size_t i) const;
-  uintptr_t next_start(uintptr_t after) const;
+  size_t fde_after(uintptr_t vaddr) const;
 
   const uint8_t* file_ = nullptr;
   size_t size_ = 0;
@@ -108,12 +113,8 @@ class ElfImage {
   size_t hdr_count_ = 0;
   uintptr_t hdr_vaddr_ = 0;
   Vec<Fde> fdes_{};              // where there is no search table
-  struct Sized {
-    uintptr_t start, end;
-    bool operator<(const Sized& other) const { return start < other.start; }
-  };
-  Vec<Sized> sized_{};           // function symbols, ascending; made at first need
-  bool sized_ready_ = false;
+  Vec<Sized> sized_{};           // function symbols, ascending; made when they are asked for often
+  unsigned symbol_lookups_ = 0;
 };
 
 }  // namespace upcall::patch

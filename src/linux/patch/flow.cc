@@ -1,41 +1,7 @@
 #include "linux/patch/flow.h"
 
-#include <Zydis/Decoder.h>
-
 namespace upcall::patch {
 namespace {
-
-constexpr ZydisDecoder kDecoder = {
-    ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64,
-    1u << ZYDIS_DECODER_MODE_MINIMAL | 1u << ZYDIS_DECODER_MODE_MPX | 1u << ZYDIS_DECODER_MODE_CET |
-        1u << ZYDIS_DECODER_MODE_LZCNT | 1u << ZYDIS_DECODER_MODE_TZCNT | 1u << ZYDIS_DECODER_MODE_CLDEMOTE |
-        1u << ZYDIS_DECODER_MODE_IPREFETCH};
-
-Kind kind_of(const ZydisDecodedInstruction& z) {
-  switch (z.mnemonic) {
-    case ZYDIS_MNEMONIC_SYSCALL: return Kind::syscall;
-    case ZYDIS_MNEMONIC_CALL: return Kind::call;
-    case ZYDIS_MNEMONIC_JMP: return z.raw.imm[0].is_relative ? Kind::jump : Kind::jump_far_off;
-    case ZYDIS_MNEMONIC_JCXZ:
-    case ZYDIS_MNEMONIC_JECXZ:
-    case ZYDIS_MNEMONIC_JRCXZ:
-    case ZYDIS_MNEMONIC_LOOP:
-    case ZYDIS_MNEMONIC_LOOPE:
-    case ZYDIS_MNEMONIC_LOOPNE:
-    case ZYDIS_MNEMONIC_XBEGIN: return Kind::jump_count;
-    case ZYDIS_MNEMONIC_RET:
-    case ZYDIS_MNEMONIC_IRET:
-    case ZYDIS_MNEMONIC_IRETD:
-    case ZYDIS_MNEMONIC_IRETQ:
-    case ZYDIS_MNEMONIC_SYSRET:
-    case ZYDIS_MNEMONIC_HLT:
-    case ZYDIS_MNEMONIC_UD0:
-    case ZYDIS_MNEMONIC_UD1:
-    case ZYDIS_MNEMONIC_UD2:
-    case ZYDIS_MNEMONIC_INT3: return Kind::end;
-    default: return z.raw.imm[0].is_relative ? Kind::jump_if : Kind::plain;
-  }
-}
 
 template <typename T>
 T load(const uint8_t* p) {
@@ -45,33 +11,6 @@ T load(const uint8_t* p) {
 }
 
 }  // namespace
-
-bool decode(const uint8_t* bytes, size_t length, uint32_t offset, Insn* out) {
-  ZydisDecodedInstruction z;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&kDecoder, nullptr, bytes, length, &z))) return false;
-  bool has_modrm = z.attributes & ZYDIS_ATTRIB_HAS_MODRM;
-  *out = {};
-  out->offset = offset;
-  out->length = z.length;
-  out->kind = kind_of(z);
-  out->memory = has_modrm && z.raw.modrm.mod != 3;
-  out->rip_relative = out->memory && z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
-  out->disp_offset = z.raw.disp.offset;
-  out->endbr = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
-  if (z.raw.imm[0].is_relative) out->target = static_cast<intptr_t>(offset) + z.length + z.raw.imm[0].value.s;
-  return true;
-}
-
-bool all_padding(const uint8_t* p, const uint8_t* end) {
-  while (p < end) {
-    ZydisDecodedInstruction z;
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&kDecoder, nullptr, p, static_cast<size_t>(end - p), &z)))
-      return false;
-    if (z.mnemonic != ZYDIS_MNEMONIC_NOP && z.mnemonic != ZYDIS_MNEMONIC_INT3) return false;
-    p += z.length;
-  }
-  return true;
-}
 
 void Flow::analyse(const Function& f, const uint8_t* bytes, const ElfImage& image) {
   function_ = f;
@@ -132,12 +71,12 @@ void Flow::follow(uint32_t offset) {
     }
     Insn insn = *added;
     if (insn.endbr) flags_[offset] |= kTarget;
-    if (insn.rip_relative || insn.kind == Kind::jump_far_off) note_table(insn);
+    if (insn.rip_relative || insn.kind == Kind::jump_indirect) note_table(insn);
     switch (insn.kind) {
       case Kind::jump_if:
       case Kind::jump_count: mark_target(insn.target); break;
       case Kind::jump: mark_target(insn.target); return;
-      case Kind::jump_far_off: indirect_ = true; return;
+      case Kind::jump_indirect: indirect_ = true; return;
       case Kind::end: return;
       // A call to the next instruction or into the function is a branch, too.
       case Kind::call:
@@ -228,7 +167,7 @@ const Insn* Flow::before(uint32_t offset) const {
     found = p;
   }
   if (!found) return nullptr;
-  bool goes_on = found->kind != Kind::jump && found->kind != Kind::jump_far_off && found->kind != Kind::end;
+  bool goes_on = found->kind != Kind::jump && found->kind != Kind::jump_indirect && found->kind != Kind::end;
   return goes_on ? found : nullptr;
 }
 

@@ -3,39 +3,11 @@
 
 #include <cstdint>
 
+#include "linux/patch/decode.h"
 #include "linux/patch/elf_image.h"
 #include "linux/patch/vec.h"
 
 namespace upcall::patch {
-
-enum class Kind : uint8_t {
-  plain,        // goes on to the next instruction
-  jump_if,      // direct, conditional, rel8 or rel32
-  jump_count,   // jrcxz, loop, xbegin: conditional, but with no rel32 form of the same meaning
-  jump,         // direct
-  jump_far_off, // indirect
-  call,
-  syscall,
-  end,          // ret, hlt, ud2, int3: does not go on
-};
-
-struct Insn {
-  uint32_t offset;  // from the function's start
-  uint8_t length;
-  Kind kind;
-  bool rip_relative;
-  bool memory;          // has a memory operand (rip-relative included)
-  uint8_t disp_offset;  // of the 32-bit displacement, where rip_relative
-  bool endbr;
-  intptr_t target;      // of direct branches, from the function's start; may lie outside
-  uint32_t end() const { return offset + length; }
-};
-
-// A single instruction; false if the bytes are none.
-bool decode(const uint8_t* bytes, size_t length, uint32_t offset, Insn* out);
-
-// Whether the bytes [p,end) are no-ops (or int3) from end to end, that is: padding.
-bool all_padding(const uint8_t* p, const uint8_t* end);
 
 class Flow {
  public:

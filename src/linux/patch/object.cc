@@ -65,6 +65,7 @@ void write_code(uintptr_t at, const uint8_t* code, size_t n) {
 void Object::release() {
   sites.release();
   edits.release();
+  far.release();
   for (unsigned i = 0; i < area_count; ++i) area_remove(areas[i]);
   area_count = 0;
 }
@@ -73,7 +74,6 @@ void Workspace::release() {
   flow.release();
   bytes.release();
   addresses.release();
-  far.release();
   plans.release();
 }
 
@@ -84,17 +84,15 @@ void Patcher::run(int fd, Maps* maps) {
     return;
   }
   if (first) find_candidates();
-  ws_.addresses.clear();
   ws_.plans.clear();
-  for (const Site& s : object_.sites)
-    if (relevant(s)) ws_.addresses.push(s.address);
-  if (!ws_.addresses.empty()) {
+  for (size_t i = 0; i < object_.sites.size(); ++i) {
+    if (!relevant(object_.sites[i])) continue;
     collect_far_branches();
-    for (size_t i = 0; i < object_.sites.size(); ++i)
-      if (relevant(object_.sites[i])) examine(i);
-    if (!ws_.plans.empty()) apply(maps);
+    examine(i);
   }
+  if (!ws_.plans.empty()) apply(maps);
   object_.complete = phase_ == Phase::all || object_.sites.empty();
+  if (object_.complete) object_.far.release();
   image_.close();
   jumps_.release();
 }
@@ -106,14 +104,20 @@ bool Patcher::open(int fd, Maps* maps) {
   return true;
 }
 
-void Patcher::find_candidates() {
-  ws_.addresses.clear();
+// The parts of executable sections that are mapped here, in memory.
+template <typename Visit>
+void Patcher::each_code_range(Visit visit) const {
   for (unsigned i = 0; i < image_.code_count(); ++i) {
     uintptr_t lo = image_.code()[i].lo + image_.bias(), hi = image_.code()[i].hi + image_.bias();
     if (lo < object_.start) lo = object_.start;
     if (hi > object_.end) hi = object_.end;
-    if (lo < hi) find_syscall_bytes(memory(lo), memory(hi), &ws_.addresses);
+    if (lo < hi) visit(memory(lo), memory(hi));
   }
+}
+
+void Patcher::find_candidates() {
+  ws_.addresses.clear();
+  each_code_range([this](const uint8_t* lo, const uint8_t* hi) { find_syscall_bytes(lo, hi, &ws_.addresses); });
   for (uintptr_t a : ws_.addresses) object_.sites.push({a, nullptr, -1, State::deferred});
 }
 
@@ -124,23 +128,21 @@ bool Patcher::relevant(const Site& site) const {
   return nr < 0 || makes_threads(nr);
 }
 
+// For all candidates at once: a later phase uses the result again.
 void Patcher::collect_far_branches() {
-  ws_.far.clear();
-  Range reach = {object_.start, object_.end};
-  for (unsigned i = 0; i < image_.code_count(); ++i) {
-    uintptr_t lo = image_.code()[i].lo + image_.bias(), hi = image_.code()[i].hi + image_.bias();
-    if (lo < object_.start) lo = object_.start;
-    if (hi > object_.end) hi = object_.end;
-    if (lo < hi) find_far_branches(memory(lo), memory(hi), ws_.addresses, reach, &ws_.far);
-  }
+  if (object_.far_known) return;
+  object_.far_known = true;
+  ws_.addresses.clear();
+  for (const Site& s : object_.sites) ws_.addresses.push(s.address);
+  Vec<uintptr_t>& far = object_.far;
+  NearMap near_sites(ws_.addresses, {object_.start, object_.end});
+  each_code_range([&](const uint8_t* lo, const uint8_t* hi) { find_far_branches(lo, hi, near_sites, &far); });
   // Assembly gives names to places inside functions, to be entered there.
-  image_.for_each_code_symbol([this](uintptr_t value, uintptr_t, bool) {
-    uintptr_t a = value + image_.bias();
-    size_t i = lower_bound(ws_.addresses.begin(), ws_.addresses.size(), a);
-    bool near_next = i < ws_.addresses.size() && ws_.addresses[i] - a <= kNearby;
-    if (near_next || (i && a - ws_.addresses[i - 1] <= kNearby)) ws_.far.push(a);
+  image_.for_each_code_symbol([&](uintptr_t value, uintptr_t, bool) {
+    if (near_sites.test(value + image_.bias())) far.push(value + image_.bias());
   });
-  sort(ws_.far.begin(), ws_.far.size());
+  near_sites.release();
+  sort(far.begin(), far.size());
 }
 
 // Puts the function around `vaddr` into the workspace; false (and the site settled) if there is none.
@@ -184,12 +186,9 @@ void Patcher::look_for_entries() {
   Function f = ws_.flow.function();
   Vec<uintptr_t> entries;
   uintptr_t bias = image_.bias();
-  for (unsigned i = 0; i < image_.code_count(); ++i) {
-    uintptr_t lo = image_.code()[i].lo + bias, hi = image_.code()[i].hi + bias;
-    if (lo < object_.start) lo = object_.start;
-    if (hi > object_.end) hi = object_.end;
-    if (lo < hi) find_branches_into(memory(lo), memory(hi), {f.start + bias, f.next + bias}, &entries);
-  }
+  each_code_range([&](const uint8_t* lo, const uint8_t* hi) {
+    find_branches_into(lo, hi, {f.start + bias, f.next + bias}, &entries);
+  });
   for (uintptr_t e : entries)
     if (!ws_.flow.inside_insn(static_cast<uint32_t>(e - bias - f.start))) ws_.flow.add_entry(e - bias);
   entries.release();
@@ -221,7 +220,7 @@ void Patcher::examine(size_t index) {
     return;
   }
   uintptr_t base = flow.function().start + image_.bias();
-  long nr = constant_number(flow, *insn, ws_.far, base);
+  long nr = constant_number(flow, *insn, object_.far, base);
   if (nr > INT16_MAX) nr = -1;
   site.nr = static_cast<int16_t>(nr < 0 ? -1 : nr);
   if (nr == __NR_rt_sigreturn || restorer(site.address, object_.start) || (nr >= 0 && !config_.wants(nr))) {
@@ -231,16 +230,34 @@ void Patcher::examine(size_t index) {
   if (phase_ == Phase::thread_creation && nr >= 0 && !makes_threads(nr)) return;
   Workspace::Plan plan{index, base, {}};
   Insn found = *insn;
-  if (const char* why = place(flow, found, ws_.far, base, &plan.placement)) {
+  const char* why = place(flow, found, object_.far, base, &plan.placement);
+  if (why) why = try_hop(found, base, &plan.placement);
+  if (why) {
     site.state = State::unpatched;
     site.reason = why;
     return;
   }
   const Placement& p = plan.placement;
   flow.take(p.window.lo, p.window.hi);
-  if (p.hop) flow.take(p.hop_at, p.hop_at + kJump);
-  if (p.evicted.count) flow.take(p.evicted.lo, p.evicted.hi);
+  if (p.evicted.count)
+    flow.take(p.evicted.lo, p.evicted.hi);
+  else if (p.hop)
+    flow.take(p.hop_at, p.hop_at + kJump);
   ws_.plans.push(plan);
+}
+
+// Few sites come to this: where branches land around them is looked up for each.
+const char* Patcher::try_hop(const Insn& site, uintptr_t base, Placement* out) {
+  Vec<uintptr_t> far;
+  Range around = {base + site.offset - kHopReach, base + site.end() + kHopReach};
+  each_code_range([&](const uint8_t* lo, const uint8_t* hi) { find_branches_into(lo, hi, around, &far); });
+  image_.for_each_code_symbol([&](uintptr_t value, uintptr_t, bool) {
+    if (around.contains(value + image_.bias())) far.push(value + image_.bias());
+  });
+  sort(far.begin(), far.size());
+  const char* why = place_hop(ws_.flow, site, far, base, out);
+  far.release();
+  return why;
 }
 
 void Patcher::give_up(const char* reason) {
@@ -269,6 +286,13 @@ void Patcher::apply(Maps* maps) {
   }
   if (failure) give_up(failure);
   if (read) own.release();
+}
+
+// What stood there: functions are decoded again in a later phase.
+void Patcher::remember(Range given) {
+  Edit edit{given.lo, static_cast<uint8_t>(given.hi - given.lo), {}};
+  __builtin_memcpy(edit.original, memory(given.lo), given.hi - given.lo);
+  object_.edits.push(edit);
 }
 
 const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
@@ -303,13 +327,16 @@ const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
     }
     // What a jump leads to is in place before the jump itself.
     if (evicted)
-      jumps_.push({p.base + p.placement.evicted.lo, evicted, p.placement.evicted.hi - p.placement.evicted.lo, 0});
+      jumps_.push({p.base + p.placement.evicted.lo, evicted, kJump, false});
     if (p.placement.hop) {
-      jumps_.push({p.base + p.placement.hop_at, stub, kJump, 0});
-      jumps_.push({p.base + w.lo, p.base + p.placement.hop_at, w.hi - w.lo, kShortJump});
+      jumps_.push({p.base + p.placement.hop_at, stub, kJump, false});
+      jumps_.push({p.base + w.lo, p.base + p.placement.hop_at, kShortJump, true});
     } else {
-      jumps_.push({p.base + w.lo, stub, w.hi - w.lo, 0});
+      jumps_.push({p.base + w.lo, stub, kJump, false});
     }
+    remember({p.base + w.lo, p.base + w.hi});
+    if (p.placement.evicted.count) remember({p.base + p.placement.evicted.lo, p.base + p.placement.evicted.hi});
+    else if (p.placement.hop) remember({p.base + p.placement.hop_at, p.base + p.placement.hop_at + kJump});
     site.state = State::patched;
   }
   if (jumps_.empty()) writer->abandon();
@@ -326,18 +353,15 @@ bool Patcher::write_jumps(const StubWriter& writer) {
   bool ok = !kernel::is_error(r);
   for (size_t i = 0; ok && i < jumps_.size(); ++i) {
     const Jump& j = jumps_[i];
-    Edit edit{j.at, static_cast<uint8_t>(j.length), {}};
-    __builtin_memcpy(edit.original, memory(j.at), j.length);
-    object_.edits.push(edit);
     uint8_t code[kJump] = {0xe9};
-    if (j.hop) {
+    if (j.is_short) {
       code[0] = 0xeb;
-      code[1] = static_cast<uint8_t>(j.stub - (j.at + kShortJump));
+      code[1] = static_cast<uint8_t>(j.to - (j.at + kShortJump));
     } else {
-      int32_t d = static_cast<int32_t>(j.stub - (j.at + kJump));
+      int32_t d = static_cast<int32_t>(j.to - (j.at + kJump));
       __builtin_memcpy(code + 1, &d, 4);
     }
-    write_code(j.at, code, j.hop ? kShortJump : kJump);
+    write_code(j.at, code, j.length);
   }
   if (ok) {
     CHECK(!kernel::is_error(kernel::sys(__NR_mprotect, object_.start, length, object_.prot)));

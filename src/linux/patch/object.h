@@ -28,7 +28,7 @@ struct Site {
   State state;
 };
 
-// Bytes of the object that were replaced.
+// Bytes of the object that were given up to jumps: whole instructions.
 struct Edit {
   uintptr_t address;
   uint8_t length;
@@ -43,6 +43,8 @@ struct Object {
   uintptr_t bias;
   Vec<Site> sites;
   Vec<Edit> edits;
+  bool far_known;
+  Vec<uintptr_t> far;  // where branches from anywhere land near a site, ascending; until complete
   static constexpr unsigned kMaxAreas = 4;
   uintptr_t areas[kMaxAreas];
   unsigned area_count;
@@ -57,7 +59,6 @@ struct Workspace {
   Flow flow{};
   Vec<uint8_t> bytes{};      // the function, patches undone
   Vec<uintptr_t> addresses{};
-  Vec<uintptr_t> far{};
   struct Plan {
     size_t site;
     uintptr_t base;  // of the function, in memory
@@ -76,6 +77,8 @@ class Patcher {
 
  private:
   bool open(int fd, Maps* maps);
+  template <typename Visit>
+  void each_code_range(Visit visit) const;
   void find_candidates();
   bool relevant(const Site& site) const;
   void collect_far_branches();
@@ -86,6 +89,8 @@ class Patcher {
   void apply(Maps* maps);
   const char* write_stubs(Maps* maps, StubWriter* writer);
   bool write_jumps(const StubWriter& writer);
+  const char* try_hop(const Insn& site, uintptr_t base, Placement* out);
+  void remember(Range given);
   void give_up(const char* reason);
 
   Object& object_;
@@ -97,9 +102,9 @@ class Patcher {
   bool looked_ = false;       // entries from elsewhere were looked for
   bool swept_ = false;
   struct Jump {
-    uintptr_t at, stub;
-    uint32_t length;          // bytes given up
-    uint32_t hop;             // not 0: a short jump that long, to the long jump elsewhere
+    uintptr_t at, to;
+    uint32_t length;
+    bool is_short;
   };
   Vec<Jump> jumps_{};
 };

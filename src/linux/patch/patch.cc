@@ -87,11 +87,10 @@ void log_object(const Object& o, unsigned long nanoseconds) {
           << " not possible, " << t.stub_bytes << " bytes of stubs, " << nanoseconds / 1000 << " us")
       .write();
   for (const Site& s : o.sites) {
-    if (s.state != State::unpatched && s.state != State::not_code) continue;
+    if (s.state != State::unpatched) continue;
     Line line;
     line << "patch: " << o.name << "+";
-    line.hex(s.address - o.bias) << (s.state == State::unpatched ? ": not redirected: " : ": not code: ") << s.reason;
-    if (s.state == State::unpatched) line << " (number " << static_cast<long>(s.nr) << ")";
+    line.hex(s.address - o.bias) << ": not redirected: " << s.reason << " (number " << static_cast<long>(s.nr) << ")";
     line.write();
   }
 }

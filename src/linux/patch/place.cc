@@ -114,7 +114,7 @@ bool movable(const Insn& insn, bool last) {
     case Kind::plain:
     case Kind::jump_if: return true;
     case Kind::jump:
-    case Kind::jump_far_off:
+    case Kind::jump_indirect:
     case Kind::end: return last;
     default: return false;
   }
@@ -150,30 +150,43 @@ unsigned cost(const Window& w, const Insn& site, bool indirect) {
   return c;
 }
 
-// Padding of 5 bytes that no flow reaches, within a short jump's reach of `site`.
+bool in_short_reach(const Insn& site, uint32_t target) {
+  int64_t d = static_cast<int64_t>(target) - site.end();
+  return d >= -128 && d <= 127;
+}
+
+// Padding of 5 bytes that no flow reaches.
 bool find_padding(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, uint32_t* at) {
-  int32_t from = static_cast<int32_t>(site.end()) - 128, to = static_cast<int32_t>(site.end()) + 127;
-  if (from < 0) from = 0;
-  for (uint32_t lo = static_cast<uint32_t>(from); lo < flow.size() && static_cast<int32_t>(lo) <= to;) {
-    // Padding begins right after an instruction that does not go on.
-    uint32_t hi = lo;
+  uint32_t lo = site.end() < 128 ? 0 : site.end() - 128;
+  for (uint32_t hi; lo < flow.size() && (lo < site.end() || in_short_reach(site, lo)); lo = hi + 1) {
+    hi = lo;
     while (hi < flow.size() && !flow.known(hi) && !flow.is_target(hi)) ++hi;
-    if (hi == lo) {
-      ++lo;
-      continue;
-    }
-    uint32_t use = lo;
-    bool fresh = lo > 0 && flow.known(lo - 1);
+    bool after_code = lo > 0 && flow.known(lo - 1);
     bool inside = lo < flow.function().end - flow.function().start;
-    bool provable = !inside || !flow.has_hidden_entries();
-    lo = hi;
-    if (!fresh || !provable || hi - use < kJump || static_cast<int32_t>(use) > to) continue;
-    if (!all_padding(flow.bytes() + use, flow.bytes() + hi)) continue;
-    if (flow.taken(use, use + kJump) || far_hit(far, base + use - 1, base + use + kJump)) continue;
-    *at = use;
+    if (hi - lo < kJump || !after_code || (inside && flow.has_hidden_entries())) continue;
+    if (!all_padding(flow.bytes() + lo, flow.bytes() + hi)) continue;
+    if (flow.taken(lo, lo + kJump) || far_hit(far, base + lo - 1, base + lo + kJump)) continue;
+    *at = lo;
     return true;
   }
   return false;
+}
+
+// Code that gives way to two jumps: the first to its copy, the second the hop.
+bool find_eviction(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Window* out) {
+  bool found = false;
+  if (flow.has_hidden_entries()) return false;
+  uint32_t lo = site.end() < 128 ? 0 : site.end() - 128;
+  for (; lo < flow.size() && (lo < site.end() || in_short_reach(site, lo + kJump)); ++lo) {
+    const Insn* first = flow.at(lo);
+    Window w;
+    if (!first || !in_short_reach(site, lo + kJump) || !grow(flow, *first, nullptr, 2 * kJump, &w)) continue;
+    if (flow.taken(w.lo, w.hi) || entered(flow, far, base, w.lo, w.hi)) continue;
+    if (found && out->count <= w.count) continue;
+    *out = w;
+    found = true;
+  }
+  return found;
 }
 
 }  // namespace
@@ -212,14 +225,20 @@ const char* place(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far,
     }
     first = flow.before(first->offset);
   }
-  if (found) return nullptr;
+  return found ? nullptr : "branches enter its neighbours, or they cannot move";
+}
 
+const char* place_hop(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Placement* out) {
+  *out = {};
   if (entered(flow, far, base, site.offset, site.end())) return "a branch enters the instruction itself";
   if (flow.taken(site.offset, site.end())) return "overlaps a neighbour that is redirected";
   out->window = {site.offset, site.end(), 1, {site}};
   out->hop = true;
   if (find_padding(flow, site, far, base, &out->hop_at)) return nullptr;
-  return "branches enter its neighbours, and no padding is near";
+  if (!find_eviction(flow, site, far, base, &out->evicted))
+    return "branches enter its neighbours, and nothing near gives way";
+  out->hop_at = out->evicted.lo + kJump;
+  return nullptr;
 }
 
 }  // namespace upcall::patch

@@ -32,7 +32,12 @@ struct Placement {
   Window evicted;
 };
 
-// Null on success, otherwise why there is no way.
+// The site among its neighbours; null on success, otherwise why there is no way.
 const char* place(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Placement* out);
+
+// The site alone, by way of a second jump in reach of a short one: in padding, or where other code gives
+// way. `far` must hold all targets within kHopReach bytes of the site.
+inline constexpr uintptr_t kHopReach = 128 + kMaxWindow;
+const char* place_hop(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Placement* out);
 
 }  // namespace upcall::patch

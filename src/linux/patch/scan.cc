@@ -21,11 +21,12 @@ int32_t load4(const uint8_t* p) {
 // High bit set in every zero byte (and perhaps in a byte above one: hits are checked again).
 constexpr uint64_t zero_bytes(uint64_t v) { return (v - kOnes) & ~v & kHighs; }
 
-// Calls hit(target) for each possible branch; `hit` is inlined.
-template <typename Hit>
+// Calls hit(target) for each possible jump, conditional jump and (if wanted) call.
+template <bool kCalls, typename Hit>
 inline void each_branch(const uint8_t* begin, const uint8_t* end, Hit hit) {
+  constexpr uint64_t kMask = kCalls ? 0xfe : 0xff, kJump = kCalls ? 0xe8 : 0xe9;
   auto test = [&](const uint8_t* p) {
-    if ((*p & 0xfe) == 0xe8) {
+    if ((*p & kMask) == kJump) {
       if (end - p >= 5) hit(reinterpret_cast<uintptr_t>(p) + 5 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1))));
     } else if (*p == 0x0f && end - p >= 6 && (p[1] & 0xf0) == 0x80) {
       hit(reinterpret_cast<uintptr_t>(p) + 6 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 2))));
@@ -34,7 +35,7 @@ inline void each_branch(const uint8_t* begin, const uint8_t* end, Hit hit) {
   const uint8_t* p = begin;
   for (; end - p >= 9; p += 8) {
     uint64_t x = load8(p), z = load8(p + 1);
-    uint64_t hits = zero_bytes((x & 0xfe * kOnes) ^ 0xe8 * kOnes) |
+    uint64_t hits = zero_bytes((x & kMask * kOnes) ^ kJump * kOnes) |
                     zero_bytes((x ^ 0x0f * kOnes) | ((z & 0xf0 * kOnes) ^ 0x80 * kOnes));
     for (; hits; hits &= hits - 1) test(p + __builtin_ctzl(hits) / 8);
   }
@@ -56,32 +57,22 @@ void find_syscall_bytes(const uint8_t* begin, const uint8_t* end, Vec<uintptr_t>
     if (p[0] == 0x0f && p[1] == 0x05) out->push(reinterpret_cast<uintptr_t>(p));
 }
 
-void find_far_branches(const uint8_t* begin, const uint8_t* end, const Vec<uintptr_t>& sites, Range reach,
-                       Vec<uintptr_t>* out) {
-  // One bit for every 64 bytes keeps the map of a 1.5 MB text in 3 KB.
-  constexpr unsigned kShift = 6;
-  Vec<uint64_t> near_sites;
-  size_t words = ((reach.hi - reach.lo) >> kShift) / 64 + 2;
-  near_sites.resize(words);
+NearMap::NearMap(const Vec<uintptr_t>& sites, Range reach) : reach_(reach) {
+  bits_.resize(((reach.hi - reach.lo) >> kShift) / 64 + 2);
   for (uintptr_t s : sites) {
-    uintptr_t from = s - kNearby < reach.lo ? 0 : (s - kNearby - reach.lo) >> kShift;
-    for (uintptr_t b = from; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < words; ++b)
-      near_sites[b / 64] |= 1ul << (b % 64);
+    uintptr_t b = s - kNearby < reach.lo ? 0 : (s - kNearby - reach.lo) >> kShift;
+    for (; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < bits_.size(); ++b) bits_[b / 64] |= 1ul << (b % 64);
   }
-  each_branch(begin, end, [&](uintptr_t target) {
-    uintptr_t d = target - reach.lo;
-    if (d >= reach.hi - reach.lo) return;
-    uintptr_t b = d >> kShift;
-    if (!(near_sites[b / 64] >> (b % 64) & 1)) return;
-    size_t i = lower_bound(sites.begin(), sites.size(), target);
-    if ((i < sites.size() && sites[i] - target <= kNearby) || (i && target - sites[i - 1] <= kNearby))
-      out->push(target);
+}
+
+void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites, Vec<uintptr_t>* out) {
+  each_branch<false>(begin, end, [&](uintptr_t target) {
+    if (__builtin_expect(near_sites.test(target), 0)) out->push(target);
   });
-  near_sites.release();
 }
 
 void find_branches_into(const uint8_t* begin, const uint8_t* end, Range to, Vec<uintptr_t>* out) {
-  each_branch(begin, end, [&](uintptr_t target) {
+  each_branch<true>(begin, end, [&](uintptr_t target) {
     if (to.contains(target)) out->push(target);
   });
 }
