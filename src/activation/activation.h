@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arch/x86_64/layout.h"
+#include "arch/x86_64/cpu.h"
 #include "base/counters.h"
 #include "base/spinlock.h"
 #include "sched/ready_queue.h"
@@ -105,6 +105,7 @@ struct Runtime {
   uint32_t xsave_size = 512;
   int32_t pid = 0;
   uint64_t affinity[16] = {};        // what the process was given
+  int64_t affinity_size = 0;         // bytes of it that the kernel knows
 };
 extern Runtime g_runtime;
 
@@ -163,6 +164,10 @@ extern void (*g_unlink_waiter)(Thread*);
 // Performs the call of `t` with its processor free for others. Returns the thread to resume.
 Thread* blocking_call(Thread* t) noexcept;
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
+// clone or vfork of a process that shares our memory; see upcall_clone_process.
+// The child starts with child_context's registers (t's, or a copy that stays).
+Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child, Thread* child_context,
+                       bool own_stack) noexcept;
 // Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
 extern bool (*g_after_blocking)(Thread*, long result);
 

@@ -89,6 +89,21 @@ bool claim_idle(Activation* a) noexcept {
   return true;
 }
 
+// After the call: goes on if the processor is ours or can be had, queues the thread otherwise.
+Thread* come_back(Activation* a, Thread* t, OwnerWord w, long result) noexcept {
+  t->rax = static_cast<uint64_t>(result);
+  if (leave_kernel(a, w) || claim_idle(a)) {
+    t->state.store(sched::State::running, relaxed);
+    return t;
+  }
+  // The thread's vector registers are in this kernel thread: saved before another one may run it.
+  save_for_switch(t);
+  a->current = nullptr;
+  ready_remote(a->processor, t);
+  park(a);
+  return schedule(a);
+}
+
 }  // namespace
 
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept {
@@ -101,30 +116,29 @@ Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept {
     // A signal for the thread sets `interrupt` through the reserved signal; see linux/signal.cc.
     a->interrupt.store(0, relaxed);
     compiler_barrier();
-    r = t->attention.load(acquire) ? -errno_intr : upcall_blocking_syscall(nr, args);
+    r = t->attention.load(fenced) ? -errno_intr : upcall_blocking_syscall(nr, args);
   } while (!g_after_blocking(t, r));
-  t->rax = static_cast<uint64_t>(r);
-  if (leave_kernel(a, w)) {
-    t->state.store(sched::State::running, relaxed);
-    return t;
-  }
-  // The thread's vector registers are in this kernel thread; save them before another one may run the thread.
-  if (claim_idle(a)) {
-    t->state.store(sched::State::running, relaxed);
-    t->activation.store(a, relaxed);
-    return t;
-  }
-  save_for_switch(t);
-  a->current = nullptr;
-  ready_remote(a->processor, t);
-  park(a);
-  return schedule(a);
+  return come_back(a, t, w, r);
 }
 
 Thread* blocking_call(Thread* t) noexcept {
   long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
                   static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
   return blocking_call(t, t->nr, args);
+}
+
+Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child, Thread* child_context,
+                       bool own_stack) noexcept {
+  Activation* a = self();
+  if (!g_runtime.started) {
+    t->rax = static_cast<uint64_t>(upcall_clone_process(nr, args, child_context, child, own_stack));
+    return t;
+  }
+  ++a->processor->counters.blocking_calls;
+  t->fs = arch::read_fs();
+  OwnerWord w = enter_kernel(a, t);
+  long r = upcall_clone_process(nr, args, child_context, child, own_stack);
+  return come_back(a, t, w, r);
 }
 
 }  // namespace upcall::activation

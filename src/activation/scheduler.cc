@@ -275,6 +275,10 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
   namespace act = upcall::activation;
   Activation* a = act::self();
   act::Processor* p = a->processor;
+  if (__builtin_expect(!act::g_runtime.started, 0)) {
+    t->rax = static_cast<uint64_t>(upcall::kernel::sys(__NR_sched_yield));
+    return t;
+  }
   t->rax = 0;
   if (!p->has_work()) {
     if (p->timers.next() != upcall::sched::never) act::expire_timers(p, upcall::kernel::now());

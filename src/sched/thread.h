@@ -22,9 +22,18 @@ namespace upcall::sched {
 //   exited     nobody; the descriptor returns to the table. -> (reused) ready
 enum class State : uint8_t { running, ready, waiting, in_kernel, exited };
 
-struct SavedSignals {
-  uint64_t mask = 0;     // bit n-1: signal n is blocked
-  uint64_t pending = 0;  // thread-directed, bit as above; siginfo in linux/signals
+// A queued signal; the siginfo is the kernel's 128 bytes.
+struct QueuedSignal {
+  QueuedSignal* next;
+  int signal;
+  alignas(8) unsigned char info[128];
+};
+
+// Guarded by linux/signal's lock, but for the mask, which only the thread itself changes.
+struct SignalState {
+  atomic<uint64_t> mask;  // bit n-1: signal n is blocked
+  uint64_t pending;       // thread-directed
+  QueuedSignal* queue;
 };
 
 struct Thread {
@@ -68,9 +77,10 @@ struct Thread {
   uint32_t slot;
   uint32_t* clear_child_tid;
   void* robust_list;
-  SavedSignals signals;
+  SignalState signals;
   uint64_t saved_mask;   // mask to restore after a handler ran for sigsuspend, ppoll ...
   bool restore_mask;
+  bool interrupted_call;  // the call answered -EINTR because of a signal: restart it unless a handler says no
   bool is_main;
   int32_t sched_policy, sched_priority;
   void* altstack_sp;

@@ -149,6 +149,9 @@ FUNCTION upcall_run_on
 // int sched_yield(void), called through the procedure linkage table: the ABI makes everything but the
 // callee-saved registers dead, so nothing else is saved.
 FUNCTION upcall_native_yield
+        .globl sched_yield                      // interposed: the program's calls come here
+        .type sched_yield, @function
+sched_yield:
         rdgsbase %rcx
         jrcxz   1f
         pop     %rcx

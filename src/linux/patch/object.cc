@@ -85,11 +85,8 @@ void Patcher::run(int fd, Maps* maps) {
   }
   if (first) find_candidates();
   ws_.plans.clear();
-  for (size_t i = 0; i < object_.sites.size(); ++i) {
-    if (!relevant(object_.sites[i])) continue;
-    collect_far_branches();
-    examine(i);
-  }
+  for (size_t i = 0; i < object_.sites.size(); ++i)
+    if (relevant(object_.sites[i])) examine(i);
   if (!ws_.plans.empty()) apply(maps);
   object_.complete = phase_ == Phase::all || object_.sites.empty();
   if (object_.complete) object_.far.release();
@@ -219,6 +216,7 @@ void Patcher::examine(size_t index) {
     site.reason = insn || flow.inside_insn(offset) ? "part of another instruction" : "no flow of control reaches it";
     return;
   }
+  collect_far_branches();  // most objects have false candidates only, and are never scanned for these
   uintptr_t base = flow.function().start + image_.bias();
   long nr = constant_number(flow, *insn, object_.far, base);
   if (nr > INT16_MAX) nr = -1;

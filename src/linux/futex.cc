@@ -1,0 +1,317 @@
+// Private futexes. A bucket's lock orders everything that happens to the words that hash to it; a waiter enters the
+// list with its context saved, so a waker may make it ready the moment the lock is released.
+#include <linux/futex.h>
+
+#include "arch/x86_64/cpu.h"
+#include "kernel/clock.h"
+#include "linux/linux.h"
+
+namespace upcall::linux_abi {
+
+namespace {
+
+struct alignas(64) Bucket {
+  SpinLock lock{Rank::futex_bucket};
+  Thread* head = nullptr;
+  Thread* tail = nullptr;
+};
+
+constexpr uint32_t bucket_bits = 12;
+Bucket g_buckets[1u << bucket_bits];
+
+Bucket& bucket_of(uint64_t key) noexcept { return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)]; }
+
+void link(Bucket& b, Thread* t) noexcept {
+  t->wait_next = nullptr;
+  t->wait_prev = b.tail;
+  if (b.tail)
+    b.tail->wait_next = t;
+  else
+    b.head = t;
+  b.tail = t;
+  t->wait_bucket.store(&b, relaxed);
+}
+
+void unlink(Bucket& b, Thread* t) noexcept {
+  if (t->wait_prev)
+    t->wait_prev->wait_next = t->wait_next;
+  else
+    b.head = t->wait_next;
+  if (t->wait_next)
+    t->wait_next->wait_prev = t->wait_prev;
+  else
+    b.tail = t->wait_prev;
+  t->wait_bucket.store(nullptr, relaxed);
+}
+
+// The caller has claimed t's wait, so nobody else makes it ready; only a requeue may still move it.
+void unlink_waiter(Thread* t) noexcept {
+  while (void* at = t->wait_bucket.load(acquire)) {
+    auto& b = *static_cast<Bucket*>(at);
+    LockGuard guard(b.lock);
+    if (t->wait_bucket.load(relaxed) == &b) unlink(b, t);
+  }
+}
+
+// Two buckets in address order; the same one once.
+class TwoLocks {
+ public:
+  TwoLocks(Bucket& a, Bucket& b) noexcept : first_(&a < &b ? a : b), second_(&a < &b ? b : a) {
+    first_.lock.lock();
+    if (&first_ != &second_) second_.lock.lock();
+  }
+  ~TwoLocks() {
+    if (&first_ != &second_) second_.lock.unlock();
+    first_.lock.unlock();
+  }
+  TwoLocks(const TwoLocks&) = delete;
+  TwoLocks& operator=(const TwoLocks&) = delete;
+
+ private:
+  Bucket& first_;
+  Bucket& second_;
+};
+
+// Threads whose wait has been claimed, to be made ready once the locks are released.
+struct WakeList {
+  Thread* head = nullptr;
+  Thread* tail = nullptr;
+  uint32_t n = 0;
+  void add(Thread* t) noexcept {
+    t->wait_next = nullptr;
+    if (tail)
+      tail->wait_next = t;
+    else
+      head = t;
+    tail = t;
+    ++n;
+  }
+};
+
+// Under b's lock: claims up to `limit` waiters of `key`.
+void collect(Bucket& b, uint64_t key, uint32_t bits, uint32_t limit, WakeList* list) noexcept {
+  for (Thread* t = b.head; t && list->n < limit;) {
+    Thread* next = t->wait_next;
+    if (t->wait_key == key && (t->wait_bits & bits) && sched::claim_wait(t, t->wait_word.load(relaxed))) {
+      unlink(b, t);
+      list->add(t);
+    }
+    t = next;
+  }
+}
+
+void make_ready(const WakeList& list) noexcept {
+  Activation* a = activation::self();
+  bool single = list.n == 1;
+  a->processor->counters.futex_wakes += list.n;
+  for (Thread* t = list.head; t;) {
+    Thread* next = t->wait_next;
+    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    t->rax = 0;
+    if (single)
+      activation::ready(t);
+    else
+      activation::ready_last(a, t);
+    t = next;
+  }
+}
+
+long wake(uint64_t key, uint32_t limit, uint32_t bits) noexcept {
+  Bucket& b = bucket_of(key);
+  WakeList list;
+  {
+    LockGuard guard(b.lock);
+    if (!b.head) return 0;
+    collect(b, key, bits, limit, &list);
+  }
+  make_ready(list);
+  return list.n;
+}
+
+Thread* wait(Thread* t, uint32_t* address, uint32_t expected, uint64_t deadline, uint32_t bits) noexcept {
+  auto key = reinterpret_cast<uint64_t>(address);
+  uint32_t value;
+  // Outside the lock: brings the page in, answers EFAULT, and is the short way out.
+  if (upcall_load_user32(address, &value)) return answer(t, -e_fault);
+  if (value != expected) return answer(t, -e_again);
+  Activation* a = activation::self();
+  activation::Processor* p = a->processor;
+  activation::save_for_switch(t);
+  Bucket& b = bucket_of(key);
+  uint64_t word;
+  {
+    LockGuard guard(b.lock);
+    if (upcall_load_user32(address, &value)) return answer(t, -e_fault);
+    if (value != expected) return answer(t, -e_again);
+    t->wait_key = key;
+    t->wait_bits = bits;
+    t->timeout_result = -e_timedout;
+    t->interrupted_call = true;  // unless the answer is not -EINTR, see signal_deliver.cc
+    // In this order: nobody can claim the wait before begin_wait, and whoever does finds the link to undo.
+    link(b, t);
+    word = sched::begin_wait(t);
+    if (deadline != sched::never) {
+      t->timers = &p->timers;
+      t->deadline = deadline;
+      if (!p->timers.add(t, deadline, word) && sched::claim_wait(t, word)) {
+        unlink(b, t);
+        t->state.store(sched::State::running, relaxed);
+        return answer(t, -e_nomem);
+      }
+    }
+  }
+  ++p->counters.futex_waits;
+  // From here on the thread may run elsewhere. fenced load: pairs with signal posting, see begin_wait.
+  if (t->attention.load(fenced) && sched::claim_wait(t, word)) {
+    unlink_waiter(t);
+    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    t->state.store(sched::State::running, relaxed);
+    return answer(t, -e_intr);
+  }
+  return activation::schedule(a);
+}
+
+long requeue(Thread* t, bool compare) noexcept {
+  auto* address = reinterpret_cast<uint32_t*>(t->rdi);
+  auto to = t->r8;
+  auto wake_limit = static_cast<int32_t>(t->rdx), move_limit = static_cast<int32_t>(t->r10);
+  if (wake_limit < 0 || move_limit < 0) return -e_inval;
+  if (to & 3) return -e_inval;
+  uint32_t value;
+  if (compare && upcall_load_user32(address, &value)) return -e_fault;
+  auto key = reinterpret_cast<uint64_t>(address);
+  Bucket &from_bucket = bucket_of(key), &to_bucket = bucket_of(to);
+  WakeList list;
+  long moved = 0;
+  {
+    TwoLocks guard(from_bucket, to_bucket);
+    if (compare) {
+      if (upcall_load_user32(address, &value)) return -e_fault;
+      if (value != static_cast<uint32_t>(t->r9)) return -e_again;
+    }
+    collect(from_bucket, key, ~0u, static_cast<uint32_t>(wake_limit), &list);
+    for (Thread* w = from_bucket.head; w && moved < move_limit && key != to;) {
+      Thread* next = w->wait_next;
+      if (w->wait_key == key) {
+        unlink(from_bucket, w);
+        w->wait_key = to;
+        link(to_bucket, w);
+        ++moved;
+      }
+      w = next;
+    }
+  }
+  make_ready(list);
+  return list.n + moved;
+}
+
+bool compare_op(uint32_t old, uint32_t op, uint32_t operand) noexcept {
+  auto a = static_cast<int32_t>(old), b = static_cast<int32_t>(operand);
+  switch (op) {
+    case FUTEX_OP_CMP_EQ: return a == b;
+    case FUTEX_OP_CMP_NE: return a != b;
+    case FUTEX_OP_CMP_LT: return a < b;
+    case FUTEX_OP_CMP_LE: return a <= b;
+    case FUTEX_OP_CMP_GT: return a > b;
+    default: return a >= b;
+  }
+}
+
+long wake_op(Thread* t) noexcept {
+  auto* second = reinterpret_cast<uint32_t*>(t->r8);
+  auto code = static_cast<uint32_t>(t->r9);
+  if (t->r8 & 3) return -e_inval;
+  uint32_t op = (code >> 28) & 7, cmp = (code >> 24) & 15;
+  auto operand = static_cast<uint32_t>(static_cast<int32_t>(code << 8) >> 20);
+  auto cmp_operand = static_cast<uint32_t>(static_cast<int32_t>(code << 20) >> 20);
+  if (code & 0x80000000u) operand = 1u << (operand & 31);
+  if (op > FUTEX_OP_XOR || cmp > FUTEX_OP_CMP_GE) return -e_nosys;
+  Bucket &b1 = bucket_of(t->rdi), &b2 = bucket_of(t->r8);
+  WakeList list, list2;
+  uint32_t old;
+  if (upcall_load_user32(second, &old)) return -e_fault;
+  {
+    TwoLocks guard(b1, b2);
+    for (;;) {
+      uint32_t fresh = op == FUTEX_OP_SET ? operand : op == FUTEX_OP_ADD ? old + operand
+                     : op == FUTEX_OP_OR ? (old | operand) : op == FUTEX_OP_ANDN ? (old & ~operand) : (old ^ operand);
+      int r = upcall_cas_user32(second, &old, fresh);
+      if (r < 0) return -e_fault;
+      if (r == 1) break;
+    }
+    collect(b1, t->rdi, ~0u, static_cast<uint32_t>(t->rdx), &list);
+    if (compare_op(old, cmp, cmp_operand)) collect(b2, t->r8, ~0u, static_cast<uint32_t>(t->r10), &list2);
+  }
+  make_ready(list);
+  make_ready(list2);
+  return list.n + list2.n;
+}
+
+// pthread_join waits for the kernel's clear-child-tid on a shared word; for our own threads we are that kernel.
+bool waits_for_thread(Thread* t) noexcept {
+  Thread* target = sched::g_threads.find(static_cast<int32_t>(t->rdx));
+  return target && target->clear_child_tid == reinterpret_cast<uint32_t*>(t->rdi);
+}
+
+Thread* wait_call(Thread* t, int op, int cmd) noexcept {
+  uint64_t deadline = sched::never;
+  if (t->r10) {
+    uint64_t ns;
+    if (long r = read_timespec(reinterpret_cast<void*>(t->r10), &ns)) return answer(t, r);
+    if (cmd == FUTEX_WAIT)
+      deadline = kernel::now() + ns < ns ? sched::never : kernel::now() + ns;
+    else
+      deadline = to_monotonic(op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, ns);
+  }
+  uint32_t bits = cmd == FUTEX_WAIT ? ~0u : static_cast<uint32_t>(t->r9);
+  if (!bits) return answer(t, -e_inval);
+  return wait(t, reinterpret_cast<uint32_t*>(t->rdi), static_cast<uint32_t>(t->rdx), deadline, bits);
+}
+
+}  // namespace
+
+Thread* sys_futex(Thread* t) noexcept {
+  auto op = static_cast<int>(t->rsi);
+  int cmd = op & FUTEX_CMD_MASK;
+  bool waits = cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET;
+  bool priority_inheritance = cmd == FUTEX_LOCK_PI || cmd == FUTEX_UNLOCK_PI || cmd == FUTEX_TRYLOCK_PI ||
+                              cmd == FUTEX_WAIT_REQUEUE_PI || cmd == FUTEX_CMP_REQUEUE_PI || cmd == FUTEX_LOCK_PI2;
+  // The kernel would look for the owner's id among its own: refused as on kernels without PI, so that
+  // pthread_mutexattr_setprotocol's mutexes say ENOTSUP at initialisation.
+  if (priority_inheritance) return answer(t, -e_nosys);
+  if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
+    return waits ? activation::blocking_call(t) : pass(t);
+  if (t->rdi & 3) return answer(t, -e_inval);
+  switch (cmd) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+      return wait_call(t, op, cmd);
+    case FUTEX_WAKE:
+      return answer(t, wake(t->rdi, static_cast<int32_t>(t->rdx) < 1 ? 1 : static_cast<uint32_t>(t->rdx), ~0u));
+    case FUTEX_WAKE_BITSET:
+      if (!static_cast<uint32_t>(t->r9)) return answer(t, -e_inval);
+      return answer(t, wake(t->rdi, static_cast<uint32_t>(t->rdx), static_cast<uint32_t>(t->r9)));
+    case FUTEX_REQUEUE:
+      return answer(t, requeue(t, false));
+    case FUTEX_CMP_REQUEUE:
+      return answer(t, requeue(t, true));
+    case FUTEX_WAKE_OP:
+      return answer(t, wake_op(t));
+    default:
+      return answer(t, -e_nosys);
+  }
+}
+
+void futex_wake_all(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), ~0u, ~0u); }
+void futex_wake_one(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), 1, ~0u); }
+
+void init_futexes() noexcept { activation::g_unlink_waiter = unlink_waiter; }
+
+void reset_futexes() noexcept {
+  for (Bucket& b : g_buckets) {
+    b.head = b.tail = nullptr;
+    b.lock.unlock();
+  }
+}
+
+}  // namespace upcall::linux_abi

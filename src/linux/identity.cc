@@ -1,0 +1,100 @@
+// What threads may ask about themselves: affinity, scheduling attributes, names. Kept per thread; the kernel threads
+// below keep their own.
+#include <linux/prctl.h>
+#include <sched.h>
+
+#include "arch/x86_64/cpu.h"
+#include "linux/linux.h"
+
+namespace upcall::linux_abi {
+
+namespace {
+
+Thread* by_tid(Thread* t, int32_t tid) noexcept { return tid == 0 ? t : sched::g_threads.find(tid); }
+
+constexpr uint64_t max_affinity = sizeof(activation::Runtime::affinity);
+
+}  // namespace
+
+Thread* sys_sched_getaffinity(Thread* t) noexcept {
+  Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
+  if (!of) return pass(t);
+  auto known = static_cast<uint64_t>(activation::g_runtime.affinity_size);
+  if (t->rsi < known || (t->rsi & 7)) return answer(t, -e_inval);
+  const uint64_t* mask = of->affinity_set ? of->affinity : activation::g_runtime.affinity;
+  if (upcall_copy_user(reinterpret_cast<void*>(t->rdx), mask, known)) return answer(t, -e_fault);
+  return answer(t, static_cast<long>(known));
+}
+
+// Recorded and reported; threads still run on any processor (placement comes with a later version).
+Thread* sys_sched_setaffinity(Thread* t) noexcept {
+  Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
+  if (!of) return pass(t);
+  uint64_t mask[max_affinity / 8] = {}, any = 0;
+  if (upcall_copy_user(mask, reinterpret_cast<void*>(t->rdx), t->rsi < max_affinity ? t->rsi : max_affinity))
+    return answer(t, -e_fault);
+  for (uint64_t i = 0; i < max_affinity / 8; ++i) any |= mask[i] &= activation::g_runtime.affinity[i];
+  if (!any) return answer(t, -e_inval);
+  __builtin_memcpy(of->affinity, mask, sizeof mask);
+  of->affinity_set = true;
+  return answer(t, 0);
+}
+
+// sched_setparam, getparam, setscheduler, getscheduler, getattr and setattr of our threads.
+Thread* sys_sched_attributes(Thread* t) noexcept {
+  Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
+  if (!of || (t->rdi == 0 && t->nr == __NR_sched_setattr)) return pass(t);
+  int32_t priority = 0;
+  auto valid = [](int32_t policy, int32_t p) {
+    if (policy == SCHED_FIFO || policy == SCHED_RR) return p >= 1 && p <= 99;
+    return (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE) && p == 0;
+  };
+  switch (t->nr) {
+    case __NR_sched_setparam:
+    case __NR_sched_setscheduler: {
+      bool with_policy = t->nr == __NR_sched_setscheduler;
+      uint64_t user = with_policy ? t->rdx : t->rsi;
+      if (!user) return answer(t, -e_inval);
+      if (upcall_copy_user(&priority, reinterpret_cast<void*>(user), sizeof priority)) return answer(t, -e_fault);
+      int32_t policy = with_policy ? static_cast<int32_t>(t->rsi) & ~SCHED_RESET_ON_FORK : of->sched_policy;
+      if (!valid(policy, priority)) return answer(t, -e_inval);
+      of->sched_policy = policy, of->sched_priority = priority;
+      return answer(t, 0);
+    }
+    case __NR_sched_getscheduler:
+      return answer(t, of->sched_policy);
+    case __NR_sched_getparam:
+      if (!t->rsi) return answer(t, -e_inval);
+      priority = of->sched_priority;
+      return answer(t, upcall_copy_user(reinterpret_cast<void*>(t->rsi), &priority, sizeof priority) ? -e_fault : 0);
+    case __NR_sched_rr_get_interval: {
+      uint64_t q = activation::g_runtime.quantum;
+      uint64_t ts[2] = {q / 1'000'000'000u, q % 1'000'000'000u};
+      return answer(t, upcall_copy_user(reinterpret_cast<void*>(t->rsi), ts, sizeof ts) ? -e_fault : 0);
+    }
+    default:
+      return pass(t);
+  }
+}
+
+Thread* sys_prctl(Thread* t) noexcept {
+  auto* user = reinterpret_cast<char*>(t->rsi);
+  switch (static_cast<int>(t->rdi)) {
+    case PR_SET_NAME: {
+      // At most 16 bytes, fewer where the string ends before a page does.
+      char name[16] = {};
+      for (int i = 0; i < 15; ++i) {
+        if (upcall_copy_user(&name[i], user + i, 1)) return answer(t, -e_fault);
+        if (!name[i]) break;
+      }
+      __builtin_memcpy(t->name, name, sizeof name);
+      return t->is_main ? pass(t) : answer(t, 0);
+    }
+    case PR_GET_NAME:
+      return answer(t, upcall_copy_user(user, t->name, sizeof t->name) ? -e_fault : 0);
+    default:
+      return pass(t);
+  }
+}
+
+}  // namespace upcall::linux_abi

@@ -1,0 +1,124 @@
+// Virtual kernel threads: what a thread of an unmodified program would find in the kernel. Handlers of substituted
+// system calls run on the activation's stack; each returns the thread to resume, with the answer in its rax.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "activation/activation.h"
+#include "sched/thread_table.h"
+
+namespace upcall::linux_abi {
+
+using activation::Activation;
+using sched::Thread;
+
+using Handler = Thread* (*)(Thread*);
+
+// errno values, without libc's header that makes errno a TLS access.
+inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_again = 11, e_nomem = 12, e_fault = 14, e_inval = 22,
+                      e_pipe = 32, e_nosys = 38, e_timedout = 110;
+
+inline Thread* answer(Thread* t, long result) noexcept {
+  t->rax = static_cast<uint64_t>(result);
+  return t;
+}
+// The call as the program made it, on this kernel thread.
+Thread* pass(Thread* t) noexcept;
+inline long raw_call(const Thread* t) noexcept {
+  return kernel::raw_syscall(t->nr, static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
+                             static_cast<long>(t->r10), static_cast<long>(t->r8), static_cast<long>(t->r9));
+}
+
+// --- table.cc
+void install_table(bool started) noexcept;
+// Must sites with this constant number be redirected?
+bool wants_substitution(long nr) noexcept;
+
+// --- futex.cc
+Thread* sys_futex(Thread*) noexcept;
+// Wakes waiters of a private word (exit's clear-child-tid).
+void futex_wake_all(uint32_t* address) noexcept;
+void futex_wake_one(uint32_t* address) noexcept;
+void reset_futexes() noexcept;
+void init_futexes() noexcept;
+
+// --- time.cc
+Thread* sys_nanosleep(Thread*) noexcept;
+Thread* sys_clock_nanosleep(Thread*) noexcept;
+// Absolute time of `clock` (nanoseconds) as CLOCK_MONOTONIC. Negative errno in *error.
+uint64_t to_monotonic(int clock, uint64_t absolute) noexcept;
+// Reads a timespec of the program: 0, -EFAULT or -EINVAL.
+long read_timespec(const void* user, uint64_t* nanoseconds) noexcept;
+// An interrupted relative sleep tells the program what was left.
+void report_remaining(Thread*) noexcept;
+
+// --- threads.cc
+Thread* sys_clone(Thread*) noexcept;
+Thread* sys_clone3(Thread*) noexcept;
+Thread* sys_exit(Thread*) noexcept;
+Thread* sys_gettid(Thread*) noexcept;
+Thread* sys_set_tid_address(Thread*) noexcept;
+Thread* sys_set_robust_list(Thread*) noexcept;
+Thread* sys_get_robust_list(Thread*) noexcept;
+Thread* sys_rseq(Thread*) noexcept;
+Thread* sys_sched_yield(Thread*) noexcept;
+
+// --- process.cc
+Thread* sys_fork(Thread*) noexcept;
+Thread* sys_vfork(Thread*) noexcept;
+Thread* sys_exec(Thread*) noexcept;
+Thread* sys_exit_group(Thread*) noexcept;
+// clone and clone3 that make a process, not a thread. args as for `nr`.
+Thread* clone_process(Thread*, unsigned long flags, bool own_stack) noexcept;
+
+// --- memory.cc
+Thread* sys_mmap(Thread*) noexcept;
+Thread* sys_munmap(Thread*) noexcept;
+Thread* sys_mprotect(Thread*) noexcept;
+Thread* sys_madvise(Thread*) noexcept;
+// The pooled stack that `address` lies in, guard included.
+bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* guard) noexcept;
+void reset_stack_locks() noexcept;
+
+// --- identity.cc
+Thread* sys_sched_getaffinity(Thread*) noexcept;
+Thread* sys_sched_setaffinity(Thread*) noexcept;
+Thread* sys_sched_attributes(Thread*) noexcept;
+Thread* sys_prctl(Thread*) noexcept;
+
+// --- signal_calls.cc
+Thread* sys_rt_sigaction(Thread*) noexcept;
+Thread* sys_rt_sigprocmask(Thread*) noexcept;
+Thread* sys_rt_sigpending(Thread*) noexcept;
+Thread* sys_rt_sigtimedwait(Thread*) noexcept;
+Thread* sys_rt_sigsuspend(Thread*) noexcept;
+Thread* sys_pause(Thread*) noexcept;
+Thread* sys_sigaltstack(Thread*) noexcept;
+Thread* sys_kill(Thread*) noexcept;
+Thread* sys_tkill(Thread*) noexcept;
+Thread* sys_tgkill(Thread*) noexcept;
+Thread* sys_tgsigqueueinfo(Thread*) noexcept;
+Thread* sys_signalfd(Thread*) noexcept;
+Thread* sys_timer_create(Thread*) noexcept;
+Thread* sys_ppoll(Thread*) noexcept;
+Thread* sys_pselect6(Thread*) noexcept;
+Thread* sys_epoll_pwait(Thread*) noexcept;
+
+// --- signal.cc
+// The program's signal state moves from the kernel into the runtime, and back (fork's child, exec).
+void take_over_signals(Thread* t) noexcept;
+void give_back_signals(Thread* t) noexcept;
+// A thread ends: what was pending for it goes.
+void discard_signals(Thread* t) noexcept;
+
+// --- runtime/start.cc: the first thread is about to be made.
+bool start_runtime(Thread* t) noexcept;
+// fork's child: as before the first thread was made.
+void unstart_runtime(Thread* t) noexcept;
+void reset_counters() noexcept;
+void reset_signals(Thread* t) noexcept;
+// Reports, at the end of the process.
+void report_at_exit() noexcept;
+
+}  // namespace upcall::linux_abi

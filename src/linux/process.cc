@@ -1,0 +1,80 @@
+// fork, vfork, exec and the end of the process. A new process or program must find the kernel state that the program
+// thinks it has: its signal mask and dispositions, its affinity.
+#include <linux/sched.h>
+#include <signal.h>
+
+#include "activation/signal_frame.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/memory.h"
+#include "linux/linux.h"
+
+namespace upcall::linux_abi {
+
+namespace {
+
+void restore_affinity() noexcept {
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof activation::g_runtime.affinity,
+              static_cast<void*>(activation::g_runtime.affinity));
+}
+
+// The child is a copy of this kernel thread alone, on a copy of the runtime's stack.
+Thread* fork_like(Thread* t) noexcept {
+  // Faults apart, nothing may interrupt the child before its runtime is in order; activations block the rest already.
+  long r = raw_call(t);
+  if (r == 0) {
+    unstart_runtime(t);
+    return answer(t, 0);
+  }
+  return answer(t, r);
+}
+
+}  // namespace
+
+Thread* sys_fork(Thread* t) noexcept { return activation::g_runtime.started ? fork_like(t) : pass(t); }
+
+Thread* clone_process(Thread* t, unsigned long flags, bool own_stack) noexcept {
+  if (!(flags & CLONE_VM)) {
+    if (!activation::g_runtime.started && !own_stack) return pass(t);
+    if (!own_stack) return fork_like(t);
+  }
+  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
+                  static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
+  arch::ChildState child = {t->signals.mask.load(relaxed), sizeof activation::g_runtime.affinity,
+                            activation::g_runtime.affinity};
+  if (!activation::g_runtime.started) {
+    kernel::sys(__NR_rt_sigprocmask, 0, nullptr, &child.signal_mask, 8);
+    activation::g_runtime.affinity_size = kernel::sys(__NR_sched_getaffinity, 0, sizeof activation::g_runtime.affinity,
+                                                      static_cast<void*>(activation::g_runtime.affinity));
+  }
+  Thread* context = t;
+  if (!(flags & CLONE_VFORK)) {
+    // The child may start after this thread has gone on: it gets a copy, which stays (a rare call).
+    context = static_cast<Thread*>(kernel::map_pages(T_SIZE));
+    if (!context) return answer(t, -e_nomem);
+    __builtin_memcpy(static_cast<void*>(context), t, sizeof(Thread));
+    auto* state = reinterpret_cast<arch::ChildState*>(context + 1);
+    *state = child;
+    return activation::blocking_clone(t, t->nr, args, state, context, own_stack);
+  }
+  return activation::blocking_clone(t, t->nr, args, &child, context, own_stack);
+}
+
+Thread* sys_vfork(Thread* t) noexcept { return clone_process(t, CLONE_VM | CLONE_VFORK, false); }
+
+// exec keeps the mask and the affinity of the kernel thread that calls it: give it the program's.
+Thread* sys_exec(Thread* t) noexcept {
+  if (!activation::g_runtime.started) return pass(t);
+  give_back_signals(t);
+  restore_affinity();
+  long r = raw_call(t);
+  activation::pin_self(activation::self()->processor->cpu);
+  take_over_signals(t);
+  return answer(t, r);
+}
+
+Thread* sys_exit_group(Thread* t) noexcept {
+  report_at_exit();
+  return pass(t);
+}
+
+}  // namespace upcall::linux_abi

@@ -1,0 +1,301 @@
+// Delivering: the kernel's signal frame, built on the thread's own or alternate stack, so that handlers, unwinders,
+// cancellation and siglongjmp find what they would find on a kernel thread. Layout: rt_sigframe of
+// arch/x86/kernel/signal_64.c (an ABI).
+#include "arch/x86_64/cpu.h"
+#include "base/log.h"
+#include "kernel/syscall.h"
+#include "linux/patch/patch.h"
+#include "linux/signal.h"
+
+namespace upcall::linux_abi::signals {
+
+namespace {
+
+struct Frame {
+  uint64_t return_address;
+  KernelUcontext uc;
+  Info info;
+};
+
+bool on_altstack(const Thread* t, uint64_t sp) noexcept {
+  auto base = reinterpret_cast<uint64_t>(t->altstack_sp);
+  return !(t->altstack_flags & 2) && sp > base && sp - base <= t->altstack_size;
+}
+
+[[noreturn]] void no_room(Thread* t) noexcept {
+  (Line() << "thread " << t->tid << ": no room on the stack for a signal frame").write();
+  default_action(11);
+  fatal_exit(139, "killed");
+}
+
+// The program sees addresses of its own, not of stubs. Where execution really goes on is kept in fields of the frame
+// that neither the kernel nor programs use; sigreturn takes it from there unless a handler has chosen another place.
+void show_site(KernelUcontext* uc) noexcept {
+  uint64_t shown = patch::program_pc(uc->rip);
+  if (shown == uc->rip) return;
+  uc->reserved[0] = uc->rip;
+  uc->reserved[1] = shown;
+  uc->rip = shown;
+}
+
+// Registers of a thread that is about to return from a substituted call.
+void from_registers(Thread* t, KernelUcontext* uc) noexcept {
+  uc->r8 = t->r8, uc->r9 = t->r9, uc->r10 = t->r10, uc->r11 = t->flags, uc->r12 = t->r12, uc->r13 = t->r13;
+  uc->r14 = t->r14, uc->r15 = t->r15, uc->rdi = t->rdi, uc->rsi = t->rsi, uc->rbp = t->rbp, uc->rbx = t->rbx;
+  uc->rdx = t->rdx, uc->rax = t->rax, uc->rcx = t->rip, uc->rsp = t->rsp, uc->rip = t->rip, uc->eflags = t->flags;
+  uc->cs = 0x33, uc->ss = 0x2b;
+  uc->flags = activation::g_runtime.xsave_size > 512 ? 7 : 6;
+}
+
+// The vector state of the current thread, which is in the registers, at `fp` on the program's stack.
+bool save_fpstate(uint64_t fp) noexcept {
+  const activation::Runtime& r = activation::g_runtime;
+  static const char zeros[1024] = {};
+  uint64_t total = r.xsave_size + 4;
+  for (uint64_t at = 0; at < total; at += sizeof zeros) {
+    uint64_t n = total - at < sizeof zeros ? total - at : sizeof zeros;
+    if (upcall_copy_user(reinterpret_cast<void*>(fp + at), zeros, n)) return false;
+  }
+  auto* area = reinterpret_cast<char*>(fp);
+  if (r.xsave_size <= 512) {
+    __asm__ volatile("fxsave64 (%0)" ::"r"(area) : "memory");
+    return true;
+  }
+  upcall_xsave(area, r.xsave_features);
+  activation::FpSoftware sw = {activation::fp_magic1, r.xsave_size + 4, r.xsave_features, r.xsave_size, {}};
+  __builtin_memcpy(area + activation::fp_software_offset, &sw, sizeof sw);
+  __builtin_memcpy(area + r.xsave_size, &activation::fp_magic2, 4);
+  return true;
+}
+
+bool restartable(int64_t nr) noexcept {
+  // signal(7): these answer EINTR whatever SA_RESTART says.
+  switch (nr) {
+    case __NR_poll: case __NR_ppoll: case __NR_select: case __NR_pselect6: case __NR_epoll_wait: case __NR_epoll_pwait:
+    case __NR_nanosleep: case __NR_clock_nanosleep: case __NR_pause: case __NR_rt_sigsuspend:
+    case __NR_rt_sigtimedwait: case __NR_semop: case __NR_semtimedop: case __NR_msgrcv: case __NR_msgsnd:
+    case __NR_io_getevents:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void restart_call(Thread* t) noexcept {
+  t->rip -= STUB_RESTART_OFFSET;
+  t->rax = static_cast<uint64_t>(t->nr);
+}
+
+// The handler runs when the thread does.
+void build_frame(Thread* t, int signal, const Info& info, const Action& action) noexcept {
+  bool preempted = t->kind == CONTEXT_SIGNAL_FRAME;
+  auto* kept = static_cast<KernelUcontext*>(t->signal_frame);
+  if (!preempted && t->fpu != FPU_LIVE) upcall_load_fpu(t);
+  uint64_t sp = preempted ? kept->rsp : t->rsp;
+  size_t fp_bytes = preempted ? activation::fpstate_bytes(kept) : activation::g_runtime.xsave_size + 4;
+  bool alt = (action.flags & flag_onstack) && !(t->altstack_flags & 2) && !on_altstack(t, sp);
+  uint64_t top = alt ? reinterpret_cast<uint64_t>(t->altstack_sp) + t->altstack_size : sp - 128;
+  uint64_t fp = (top - fp_bytes) & ~63ul;
+  uint64_t at = ((fp - sizeof(Frame)) & ~15ul) - 8;  // as after a call: 8 below a multiple of 16
+  Frame frame = {};
+  frame.return_address = reinterpret_cast<uint64_t>(upcall_restorer);
+  frame.info = info;
+  if (preempted) {
+    frame.uc = *kept;
+    if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
+  } else {
+    bool again = t->interrupted_call && (action.flags & flag_restart) && restartable(t->nr);
+    if (again) restart_call(t);
+    from_registers(t, &frame.uc);
+    show_site(&frame.uc);
+    if (!save_fpstate(fp)) no_room(t);
+  }
+  t->interrupted_call = false;
+  frame.uc.fpstate = reinterpret_cast<void*>(fp);
+  uint64_t mask = t->signals.mask.load(relaxed);
+  frame.uc.sigmask = t->restore_mask ? t->saved_mask : mask;
+  t->restore_mask = false;
+  frame.uc.stack = {t->altstack_sp, t->altstack_flags | (on_altstack(t, sp) ? 1 : 0), t->altstack_size};
+  if (upcall_copy_user(reinterpret_cast<void*>(at), &frame, sizeof frame)) no_room(t);
+  t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable, relaxed);
+  t->kind = CONTEXT_REGISTERS;
+  t->rip = action.handler;
+  t->rdi = static_cast<uint64_t>(signal);
+  t->rsi = at + offsetof(Frame, info);
+  t->rdx = at + offsetof(Frame, uc);
+  t->rax = 0;
+  t->rsp = at;
+  t->flags = 0x202;
+}
+
+}  // namespace
+
+void default_action(int signal) noexcept {
+  if (log_on(Topic::signal)) (Line() << "default action of signal " << signal).write();
+  Action none = {};
+  if (bit(signal) & default_stop) {
+    kernel::sys(__NR_kill, activation::g_runtime.pid, 19);
+    return;
+  }
+  report_at_exit();
+  kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
+  uint64_t mask = ~bit(signal);
+  kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+}
+
+// `t` is the current thread of this activation and about to run.
+Thread* before_resume(Thread* t) noexcept {
+  t->attention.store(0, fenced);  // pairs with notify: what is posted later sets it again
+  if (t->rax == static_cast<uint64_t>(-e_intr) && t->kind == CONTEXT_REGISTERS) report_remaining(t);
+  bool waited_for_signal = t->sigwait_set || t->nr == __NR_pause || t->nr == __NR_rt_sigsuspend;
+  if (t->sigwait_set) {
+    if (!finish_sigwait(t)) return t;
+  }
+  // A preempted thread may stand in a stub, where unwinding would go wrong: a moment later it will not.
+  if (t->kind == CONTEXT_SIGNAL_FRAME) {
+    uint64_t rip = static_cast<KernelUcontext*>(t->signal_frame)->rip;
+    auto begin = reinterpret_cast<uint64_t>(upcall_text_begin), end = reinterpret_cast<uint64_t>(upcall_text_end);
+    if (patch::covers(rip) || (rip >= begin && rip < end)) {
+      t->attention.store(1, relaxed);
+      activation::self()->processor->attention_wanted.store(1, relaxed);
+      return t;
+    }
+  }
+  for (;;) {
+    Info info;
+    int signal = take(t, ~t->signals.mask.load(relaxed) | unblockable, &info);
+    if (!signal) break;
+    Action action = action_of(signal);
+    if (action.handler == 1 || (action.handler == 0 && (default_ignored & bit(signal)))) continue;
+    if (action.handler == 0) {
+      default_action(signal);
+      continue;
+    }
+    if (action.flags & flag_resethand) set_action(signal, Action{0, action.flags, action.restorer, action.mask});
+    build_frame(t, signal, info, action);
+    ++activation::self()->processor->counters.signals_delivered;
+    if (log_on(Topic::signal)) (Line() << "signal " << signal << " to thread " << t->tid).write();
+    recheck(t);
+    if (!t->attention.load(relaxed)) return t;
+    t->attention.store(0, relaxed);
+  }
+  // No handler for it: the call goes on as if nothing had been.
+  if (t->kind == CONTEXT_REGISTERS && t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) &&
+      !waited_for_signal)
+    restart_call(t);
+  t->interrupted_call = false;
+  if (t->restore_mask && t->kind == CONTEXT_REGISTERS) {
+    t->signals.mask.store(t->saved_mask, relaxed);
+    t->restore_mask = false;
+    recheck(t);
+    if (t->attention.load(relaxed)) return before_resume(t);
+  }
+  return t;
+}
+
+// From the restorer: rsp is at the ucontext of a frame built above.
+Thread* sys_rt_sigreturn(Thread* t) noexcept {
+  auto* uc = reinterpret_cast<KernelUcontext*>(t->rsp);
+  uint64_t mask, rip;
+  if (upcall_load_user64(&uc->sigmask, &mask) || upcall_load_user64(&uc->rip, &rip)) {
+    default_action(11);
+    return t;
+  }
+  uint64_t kept[2];
+  if (!upcall_copy_user(kept, uc->reserved, sizeof kept) && kept[0] && kept[1] == rip) uc->rip = kept[0];
+  t->kind = CONTEXT_SIGNAL_FRAME;
+  t->signal_frame = uc;
+  t->fpu = FPU_LIVE;
+  t->interrupted_call = false;
+  if (!activation::g_runtime.started) return t;  // a fork's child returns from its parent's handler: the mask is real
+  t->signals.mask.store(mask & ~unblockable, relaxed);
+  activation::prepare_frame(activation::self(), uc);
+  recheck(t);
+  return t;
+}
+
+namespace {
+
+bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
+  uint64_t bottom, size, guard;
+  if (!find_stack(address, &bottom, &size, &guard) || address >= bottom + guard) return false;
+  if (sp < bottom || sp > bottom + size) return false;
+  (Line() << "stack overflow in thread " << t->tid << " (\"" << static_cast<const char*>(t->name)
+          << "\"), stack size " << (size / 1024) << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
+      .write();
+  return true;
+}
+
+// Instructions of entry.S that touch the program's memory and may fault.
+const char* const fixups[] = {upcall_load_user32_at, upcall_load_user64_at, upcall_cas_user32_at, upcall_copy_user_at};
+
+}  // namespace
+
+// A fault of a thread, on the activation's alternate stack.
+void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
+  Activation* a = activation::self();
+  Thread* t = a->current;
+  Action action = action_of(signal);
+  if (signal == 11) report_overflow(t, info->fault_address, uc->rsp);
+  bool blocked = t->signals.mask.load(relaxed) & bit(signal);
+  if (action.handler <= 1 || blocked) {
+    // The instruction faults again, with the kernel's own action.
+    report_at_exit();
+    Action none = {};
+    kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
+    if (info->code <= 0) kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
+    return;
+  }
+  a->in_runtime.store(1, relaxed);
+  compiler_barrier();
+  t->fs = arch::read_fs();
+  t->signal_frame = uc;
+  t->kind = CONTEXT_SIGNAL_FRAME;
+  if (action.flags & flag_resethand) set_action(signal, Action{0, action.flags, action.restorer, action.mask});
+  show_site(uc);
+  build_frame(t, signal, *info, action);
+  ++a->processor->counters.signals_delivered;
+  upcall_resume(t);
+}
+
+// The kernel calls this for faults and for the reserved signal.
+extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signal, void* raw_info, void* ucontext) {
+  auto* info = static_cast<Info*>(raw_info);
+  auto* uc = static_cast<KernelUcontext*>(ucontext);
+  if (!arch::read_gs()) {  // a vfork child, or a helper: the kernel's own action
+    Action none = {};
+    if (signal != activation::preempt_signal) kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
+    return;
+  }
+  if (signal == activation::preempt_signal) {
+    activation::on_preempt_signal(uc);
+    return;
+  }
+  Activation* a = activation::self();
+  if (a->in_runtime.load(relaxed)) {
+    for (const char* at : fixups)
+      if (uc->rip == reinterpret_cast<uint64_t>(at)) {
+        uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
+        return;
+      }
+    if (info->code <= 0) {  // sent by somebody, not a fault
+      post_process(signal, *info);
+      return;
+    }
+    Line line;
+    line << "internal error: signal " << signal << " inside the runtime, at upcall_text_begin + ";
+    line.hex(uc->rip - reinterpret_cast<uint64_t>(upcall_text_begin)) << ", address ";
+    line.hex(info->fault_address).write();
+    Action none = {};
+    kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
+    return;
+  }
+  if (info->code <= 0) {
+    post_process(signal, *info);
+    return;
+  }
+  deliver_fault(signal, info, uc);
+}
+
+}  // namespace upcall::linux_abi::signals

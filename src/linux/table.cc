@@ -1,0 +1,117 @@
+// One entry per system call. What is not named passes through on the kernel thread that runs the thread: it never
+// blocks (or only for as long as a disk access lasts) and asks nothing about the thread's identity.
+#include "linux/linux.h"
+
+#include "base/log.h"
+#include "linux/signal.h"
+
+using upcall::sched::Thread;
+
+extern "C" {
+__attribute__((visibility("hidden"))) upcall::linux_abi::Handler upcall_syscall_table[SYSCALL_TABLE_SIZE + 1];
+}
+
+namespace upcall::linux_abi {
+
+namespace {
+
+struct Entry {
+  int nr;
+  Handler handler;
+};
+
+Thread* may_block(Thread* t) noexcept { return activation::blocking_call(t); }
+
+const Entry entries[] = {
+    // thread
+    {__NR_clone, sys_clone}, {__NR_clone3, sys_clone3}, {__NR_exit, sys_exit}, {__NR_gettid, sys_gettid},
+    {__NR_set_tid_address, sys_set_tid_address}, {__NR_set_robust_list, sys_set_robust_list},
+    {__NR_get_robust_list, sys_get_robust_list}, {__NR_rseq, sys_rseq}, {__NR_sched_yield, sys_sched_yield},
+    // futex and time
+    {__NR_futex, sys_futex}, {__NR_nanosleep, sys_nanosleep}, {__NR_clock_nanosleep, sys_clock_nanosleep},
+    // memory: stacks, and objects mapped executable
+    {__NR_mmap, sys_mmap}, {__NR_munmap, sys_munmap}, {__NR_mprotect, sys_mprotect}, {__NR_madvise, sys_madvise},
+    // signals
+    {__NR_rt_sigaction, sys_rt_sigaction}, {__NR_rt_sigprocmask, sys_rt_sigprocmask},
+    {__NR_rt_sigpending, sys_rt_sigpending}, {__NR_rt_sigtimedwait, sys_rt_sigtimedwait},
+    {__NR_rt_sigsuspend, sys_rt_sigsuspend}, {__NR_pause, sys_pause}, {__NR_sigaltstack, sys_sigaltstack},
+    {__NR_rt_sigreturn, signals::sys_rt_sigreturn}, {__NR_kill, sys_kill}, {__NR_tkill, sys_tkill},
+    {__NR_tgkill, sys_tgkill}, {__NR_rt_tgsigqueueinfo, sys_tgsigqueueinfo}, {__NR_signalfd, sys_signalfd},
+    {__NR_signalfd4, sys_signalfd}, {__NR_timer_create, sys_timer_create}, {__NR_ppoll, sys_ppoll},
+    {__NR_pselect6, sys_pselect6}, {__NR_epoll_pwait, sys_epoll_pwait}, {441 /* epoll_pwait2 */, sys_epoll_pwait},
+    // process
+    {__NR_fork, sys_fork}, {__NR_vfork, sys_vfork}, {__NR_execve, sys_exec}, {__NR_execveat, sys_exec},
+    {__NR_exit_group, sys_exit_group},
+    // identity
+    {__NR_sched_getaffinity, sys_sched_getaffinity}, {__NR_sched_setaffinity, sys_sched_setaffinity},
+    {__NR_sched_setparam, sys_sched_attributes}, {__NR_sched_getparam, sys_sched_attributes},
+    {__NR_sched_setscheduler, sys_sched_attributes}, {__NR_sched_getscheduler, sys_sched_attributes},
+    {__NR_sched_rr_get_interval, sys_sched_attributes}, {__NR_prctl, sys_prctl},
+};
+
+// The processor is free for others meanwhile.
+const int blocking[] = {
+    __NR_read, __NR_write, __NR_open, __NR_close, __NR_poll, __NR_ioctl, __NR_pread64, __NR_pwrite64, __NR_readv,
+    __NR_writev, __NR_select, __NR_connect, __NR_accept, __NR_sendto, __NR_recvfrom, __NR_sendmsg, __NR_recvmsg,
+    __NR_wait4, __NR_semop, __NR_msgsnd, __NR_msgrcv, __NR_fcntl, __NR_flock, __NR_fsync, __NR_fdatasync,
+    __NR_truncate, __NR_ftruncate, __NR_getdents, __NR_creat, __NR_getdents64, __NR_semtimedop, __NR_epoll_wait,
+    __NR_mq_timedsend, __NR_mq_timedreceive, __NR_waitid, __NR_openat, __NR_splice, __NR_tee,
+    __NR_sync_file_range, __NR_vmsplice, __NR_sendfile, __NR_accept4, __NR_preadv, __NR_pwritev, __NR_recvmmsg,
+    __NR_sendmmsg, __NR_syncfs, __NR_sync, __NR_getrandom, __NR_copy_file_range, __NR_preadv2, __NR_pwritev2,
+    __NR_io_getevents, __NR_msync, __NR_rename, __NR_unlink, __NR_unlinkat, __NR_renameat, __NR_renameat2,
+    __NR_mkdir, __NR_rmdir, __NR_fallocate, __NR_stat, __NR_lstat, __NR_newfstatat, __NR_statx, __NR_access,
+    426 /* io_uring_enter */, 437 /* openat2 */, 449 /* futex_waitv */,
+};
+
+bool all_wanted() noexcept { return log_on(Topic::syscall); }
+
+Thread* traced(Thread* t) noexcept;
+Handler g_traced[SYSCALL_TABLE_SIZE + 1];
+
+// UPCALL_LOG=syscall: each call before it is carried out.
+Thread* traced(Thread* t) noexcept {
+  auto nr = static_cast<uint64_t>(t->nr) < SYSCALL_TABLE_SIZE ? t->nr : SYSCALL_TABLE_SIZE;
+  Line line;
+  line << "thread " << t->tid << " call " << static_cast<long>(t->nr) << " (";
+  line.hex(t->rdi) << ", ";
+  line.hex(t->rsi) << ", ";
+  line.hex(t->rdx) << ")";
+  line.write();
+  return g_traced[nr](t);
+}
+
+}  // namespace
+
+Thread* pass(Thread* t) noexcept { return answer(t, raw_call(t)); }
+
+bool wants_substitution(long nr) noexcept {
+  if (nr < 0 || nr >= SYSCALL_TABLE_SIZE || all_wanted()) return true;
+  for (const Entry& e : entries)
+    if (e.nr == nr) return true;
+  for (int b : blocking)
+    if (b == nr) return true;
+  return false;
+}
+
+void install_table(bool started) noexcept {
+  for (Handler& h : upcall_syscall_table) h = pass;
+  if (started) {
+    for (int nr : blocking) upcall_syscall_table[nr] = may_block;
+    for (const Entry& e : entries) upcall_syscall_table[e.nr] = e.handler;
+  } else {
+    // One thread: the kernel's own answers are right. Only what starts the runtime, maps code, or makes a process that
+    // shares our memory needs us.
+    for (const Entry& e : entries) {
+      bool needed = e.nr == __NR_clone || e.nr == __NR_clone3 || e.nr == __NR_vfork || e.nr == __NR_mmap ||
+                    e.nr == __NR_munmap || e.nr == __NR_rt_sigreturn || e.nr == __NR_exit_group;
+      if (needed) upcall_syscall_table[e.nr] = e.handler;
+    }
+  }
+  if (!log_on(Topic::syscall)) return;
+  for (int i = 0; i <= SYSCALL_TABLE_SIZE; ++i) {
+    g_traced[i] = upcall_syscall_table[i];
+    upcall_syscall_table[i] = traced;
+  }
+}
+
+}  // namespace upcall::linux_abi

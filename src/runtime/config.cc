@@ -1,0 +1,100 @@
+#include "runtime/config.h"
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace upcall::runtime {
+
+Config g_config;
+
+namespace {
+
+// The value if `entry` is NAME=value.
+const char* value_of(const char* entry, const char* name) noexcept {
+  while (*name && *entry == *name) ++entry, ++name;
+  return !*name && *entry == '=' ? entry + 1 : nullptr;
+}
+
+[[noreturn]] void reject(const char* name, const char* value, const char* accepted) noexcept {
+  (Line() << name << "=" << value << ": " << accepted).write();
+  fatal_exit(2, "the environment is not understood; nothing was run");
+}
+
+bool starts_with(const char* s, const char* word, const char** rest) noexcept {
+  while (*word && *s == *word) ++s, ++word;
+  *rest = s;
+  return !*word;
+}
+
+bool parse_number(const char* s, uint64_t* out, const char** rest) noexcept {
+  if (*s < '0' || *s > '9') return false;
+  uint64_t v = 0;
+  for (; *s >= '0' && *s <= '9'; ++s) {
+    v = v * 10 + static_cast<uint64_t>(*s - '0');
+    if (v > 1'000'000'000'000u) return false;
+  }
+  *out = v;
+  *rest = s;
+  return true;
+}
+
+void parse_quantum(const char* value) noexcept {
+  constexpr const char* accepted = "a time such as 10ms, 100us or 0 (no time slices) is expected, from 50us to 10s";
+  uint64_t v, unit = 0;
+  const char* rest;
+  if (!parse_number(value, &v, &rest)) reject("UPCALL_QUANTUM", value, accepted);
+  const char* end;
+  if (starts_with(rest, "ms", &end) && !*end) unit = 1'000'000;
+  if (starts_with(rest, "us", &end) && !*end) unit = 1'000;
+  if (starts_with(rest, "s", &end) && !*end) unit = 1'000'000'000;
+  if (!*rest && v == 0) unit = 1;
+  uint64_t ns = v * unit;
+  if (!unit || (ns && (ns < 50'000 || ns > 10'000'000'000u))) reject("UPCALL_QUANTUM", value, accepted);
+  g_config.quantum_ns = ns;
+}
+
+void parse_topics(const char* value) noexcept {
+  constexpr struct {
+    const char* name;
+    Topic topic;
+  } topics[] = {{"patch", Topic::patch}, {"syscall", Topic::syscall}, {"sched", Topic::sched},
+                {"signal", Topic::signal}, {"start", Topic::start}};
+  const char* s = value;
+  while (*s) {
+    bool known = false;
+    const char* rest = s;
+    for (auto& t : topics)
+      if (starts_with(s, t.name, &rest) && (!*rest || *rest == ',')) {
+        g_log_topics |= static_cast<uint32_t>(t.topic);
+        known = true;
+        break;
+      }
+    if (!known) reject("UPCALL_LOG", value, "topics are patch, syscall, sched, signal and start, separated by commas");
+    s = *rest ? rest + 1 : rest;
+  }
+}
+
+}  // namespace
+
+void read_environment(char** env) noexcept {
+  for (; env && *env; ++env) {
+    const char* v;
+    if ((v = value_of(*env, "UPCALL_PROCESSORS")) && *v) {
+      uint64_t n;
+      const char* rest;
+      if (!parse_number(v, &n, &rest) || *rest || n < 1 || n > 256)
+        reject("UPCALL_PROCESSORS", v, "a number from 1 to 256 is expected");
+      g_config.processors = static_cast<uint32_t>(n);
+    } else if ((v = value_of(*env, "UPCALL_QUANTUM")) && *v) {
+      parse_quantum(v);
+    } else if ((v = value_of(*env, "UPCALL_STATS")) && *v) {
+      g_config.stats = *v != '0';
+    } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {
+      g_config.stats_file = v;
+    } else if ((v = value_of(*env, "UPCALL_LOG")) && *v) {
+      parse_topics(v);
+    }
+  }
+}
+
+}  // namespace upcall::runtime

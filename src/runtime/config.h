@@ -1,0 +1,20 @@
+// Configuration from the environment (UPCALL_*), as `upcall run` sets it.
+#pragma once
+
+#include <cstdint>
+
+namespace upcall::runtime {
+
+struct Config {
+  uint32_t processors = 0;             // 0: as many as the affinity mask has CPUs
+  uint64_t quantum_ns = 10'000'000;    // 0: no time slices
+  bool stats = false;                  // text on standard error at exit
+  const char* stats_file = nullptr;    // JSON; %p is the process id
+};
+
+extern Config g_config;
+
+// A bad value ends the process with status 2 and one line.
+void read_environment(char** env) noexcept;
+
+}  // namespace upcall::runtime

@@ -1,0 +1,118 @@
+#include "sched/thread_table.h"
+
+#include "kernel/memory.h"
+
+namespace upcall::sched {
+
+ThreadTable g_threads;
+
+namespace {
+constexpr int32_t generations = 250;
+
+void wipe(Thread* t) noexcept {
+  uint64_t word = t->wait_word.load(relaxed) & ~1ul;
+  uint32_t slot = t->slot;
+  void* frame = t->preempt_frame;
+  __builtin_memset(static_cast<void*>(t), 0, sizeof(Thread));
+  t->preempt_frame = frame;
+  t->wait_word.store(word, relaxed);
+  t->slot = slot;
+  t->timer_index = no_timer;
+  t->altstack_flags = 2;  // SS_DISABLE
+}
+}  // namespace
+
+Thread* ThreadTable::at(uint32_t slot) noexcept {
+  char* chunk = chunks_[slot / chunk_threads].load(acquire);  // pairs with allocate's store
+  return chunk ? reinterpret_cast<Thread*>(chunk + (slot % chunk_threads) * size_t{T_SIZE}) : nullptr;
+}
+
+Thread* ThreadTable::allocate() noexcept {
+  LockGuard guard(lock_);
+  if (!free_) {
+    if (slots_ >= max_slots) return nullptr;
+    auto* chunk = static_cast<char*>(kernel::map_pages(chunk_threads * size_t{T_SIZE}));
+    if (!chunk) return nullptr;
+    for (uint32_t i = chunk_threads; i-- > 0;) {
+      auto* t = reinterpret_cast<Thread*>(chunk + i * size_t{T_SIZE});
+      t->slot = slots_ + i;
+      t->state.store(State::exited, relaxed);
+      t->next = free_;
+      free_ = t;
+    }
+    chunks_[slots_ / chunk_threads].store(chunk, release);  // pairs with at()
+    slots_ += chunk_threads;
+  }
+  Thread* t = free_;
+  free_ = t->next;
+  wipe(t);
+  t->state.store(State::exited, relaxed);
+  if (t->slot == 0) generation_ = (generation_ + 1) % generations;
+  t->tid = first_virtual_tid + static_cast<int32_t>(t->slot + (generation_ % generations) * max_slots);
+  generation_ = (generation_ + 1) % generations;
+  return t;
+}
+
+void ThreadTable::free(Thread* t) noexcept {
+  LockGuard guard(lock_);
+  t->next = free_;
+  free_ = t;
+}
+
+void ThreadTable::add_live(Thread* t) noexcept {
+  LockGuard guard(lock_);
+  t->all_prev = nullptr;
+  t->all_next = all_;
+  if (all_) all_->all_prev = t;
+  all_ = t;
+  live_.store(live_.load(relaxed) + 1, relaxed);
+}
+
+uint32_t ThreadTable::remove_live(Thread* t) noexcept {
+  LockGuard guard(lock_);
+  if (t->all_prev)
+    t->all_prev->all_next = t->all_next;
+  else
+    all_ = t->all_next;
+  if (t->all_next) t->all_next->all_prev = t->all_prev;
+  t->all_next = t->all_prev = nullptr;
+  if (main_ == t) main_ = nullptr;
+  t->tid = 0;
+  uint32_t left = live_.load(relaxed) - 1;
+  live_.store(left, relaxed);
+  return left;
+}
+
+Thread* ThreadTable::find(int32_t tid) noexcept {
+  if (tid < first_virtual_tid) {
+    Thread* m = main_;
+    return m && m->tid == tid ? m : nullptr;
+  }
+  Thread* t = at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
+  return t && t->tid == tid ? t : nullptr;
+}
+
+void ThreadTable::set_main(Thread* t, int32_t tid) noexcept {
+  t->tid = tid;
+  main_ = t;
+}
+
+void ThreadTable::keep_only(Thread* survivor) noexcept {
+  lock_.unlock();
+  for (Thread* t = all_; t;) {
+    Thread* next = t->all_next;
+    if (t != survivor) {
+      t->tid = 0;
+      t->state.store(State::exited, relaxed);
+      t->timer_index = no_timer;
+      t->next = free_;
+      free_ = t;
+    }
+    t = next;
+  }
+  all_ = survivor;
+  survivor->all_next = survivor->all_prev = nullptr;
+  live_.store(1, relaxed);
+}
+
+}  // namespace upcall::sched

@@ -1,0 +1,55 @@
+// Thread descriptors: type-stable memory (a late reader finds a descriptor, if not the same thread), virtual ids,
+// and the list of live threads.
+#pragma once
+
+#include <cstdint>
+
+#include "base/spinlock.h"
+#include "sched/thread.h"
+
+namespace upcall::sched {
+
+// Ids lie above the kernel's largest (pid_max <= 2^22) and below 2^28 (clock ids encode them in 29 bits).
+inline constexpr int32_t first_virtual_tid = (1 << 22) + 1;
+inline constexpr uint32_t max_slots = 1u << 20;
+
+class ThreadTable {
+ public:
+  // A descriptor in state exited, zeroed but for wait_word, with a fresh id. Null: none left, or no memory.
+  Thread* allocate() noexcept;
+  void free(Thread* t) noexcept;
+  void add_live(Thread* t) noexcept;
+  // Returns how many are left.
+  uint32_t remove_live(Thread* t) noexcept;
+  // Null if there is no live thread of that id.
+  Thread* find(int32_t tid) noexcept;
+  uint32_t live() const noexcept { return live_.load(relaxed); }
+  // Calls f(thread) for each live thread until it returns true; that thread is the answer. The lock is held.
+  template <typename F>
+  Thread* find_if(F f) noexcept {
+    LockGuard guard(lock_);
+    for (Thread* t = all_; t; t = t->all_next)
+      if (f(t)) return t;
+    return nullptr;
+  }
+  // fork: only `survivor` lives on.
+  void keep_only(Thread* survivor) noexcept;
+  void set_main(Thread* t, int32_t tid) noexcept;
+
+ private:
+  static constexpr uint32_t chunk_threads = 64;
+  Thread* at(uint32_t slot) noexcept;
+
+  SpinLock lock_{Rank::thread_table};
+  Thread* free_ = nullptr;
+  Thread* all_ = nullptr;
+  Thread* main_ = nullptr;
+  atomic<uint32_t> live_{0};
+  uint32_t slots_ = 0;
+  uint32_t generation_ = 0;
+  atomic<char*> chunks_[max_slots / chunk_threads] = {};
+};
+
+extern ThreadTable g_threads;
+
+}  // namespace upcall::sched
