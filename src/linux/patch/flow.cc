@@ -158,6 +158,17 @@ void Flow::sweep() {
   }
 }
 
+bool Flow::ruled_out(uint32_t offset) const {
+  uint32_t o = offset;
+  while (o > 0 && !known(o - 1)) --o;
+  Insn insn;
+  while (o < offset) {
+    if (!decode(bytes_ + o, size_ - o, o, &insn)) return false;
+    o = insn.end();
+  }
+  return o > offset;
+}
+
 const Insn* Flow::before(uint32_t offset) const {
   const Insn* found = nullptr;
   for (uint32_t back = 1; back <= 15 && back <= offset; ++back) {

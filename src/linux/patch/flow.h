@@ -22,6 +22,10 @@ class Flow {
   // Decodes the gaps of the function proper linearly; gaps with any break in them stay unknown.
   void sweep();
 
+  // Whether the unknown bytes around `offset`, read from their first on, have another instruction's inside
+  // there: then they hold no instruction that begins at `offset`, however they are entered.
+  bool ruled_out(uint32_t offset) const;
+
   const Insn* at(uint32_t offset) const { return offset < size_ && index_[offset] ? &insns_[index_[offset] - 1] : nullptr; }
   // Lies within a decoded instruction that begins elsewhere.
   bool inside_insn(uint32_t offset) const { return offset < size_ && (flags_[offset] & kCovered) && !index_[offset]; }

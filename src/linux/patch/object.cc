@@ -195,7 +195,7 @@ void Patcher::look_for_entries() {
 }
 
 const Insn* Patcher::confirm(uint32_t offset) {
-  if (ws_.flow.known(offset)) return ws_.flow.at(offset);
+  if (ws_.flow.known(offset) || ws_.flow.ruled_out(offset)) return ws_.flow.at(offset);
   if (!looked_) look_for_entries();
   if (!ws_.flow.known(offset) && ws_.flow.has_hidden_entries() && !swept_) {
     ws_.flow.sweep();
@@ -213,7 +213,7 @@ void Patcher::examine(size_t index) {
   const Insn* insn = confirm(offset);
   if (!insn || insn->kind != Kind::syscall) {
     site.state = State::not_code;
-    site.reason = insn || flow.inside_insn(offset) ? "part of another instruction" : "no flow of control reaches it";
+    site.reason = insn || flow.inside_insn(offset) || flow.ruled_out(offset) ? "part of another instruction" : "no flow of control reaches it";
     return;
   }
   collect_far_branches();  // most objects have false candidates only, and are never scanned for these

@@ -21,25 +21,39 @@ int32_t load4(const uint8_t* p) {
 // High bit set in every zero byte (and perhaps in a byte above one: hits are checked again).
 constexpr uint64_t zero_bytes(uint64_t v) { return (v - kOnes) & ~v & kHighs; }
 
-// Calls hit(target) for each possible jump, conditional jump and (if wanted) call.
+// Calls hit(target) for each possible jump, conditional jump and (if wanted) call. What a hit is can only be
+// guessed by a branch predictor: words with hits are gathered without branches first.
 template <bool kCalls, typename Hit>
 inline void each_branch(const uint8_t* begin, const uint8_t* end, Hit hit) {
   constexpr uint64_t kMask = kCalls ? 0xfe : 0xff, kJump = kCalls ? 0xe8 : 0xe9;
-  auto test = [&](const uint8_t* p) {
-    if ((*p & kMask) == kJump) {
-      if (end - p >= 5) hit(reinterpret_cast<uintptr_t>(p) + 5 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1))));
-    } else if (*p == 0x0f && end - p >= 6 && (p[1] & 0xf0) == 0x80) {
-      hit(reinterpret_cast<uintptr_t>(p) + 6 + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 2))));
-    }
+  auto target = [](const uint8_t* p) {
+    unsigned two = *p == 0x0f;
+    return reinterpret_cast<uintptr_t>(p) + 5 + two + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1 + two)));
   };
+  constexpr unsigned kBatch = 256;
+  uint16_t words[kBatch];
+  uint64_t masks[kBatch];
   const uint8_t* p = begin;
-  for (; end - p >= 9; p += 8) {
-    uint64_t x = load8(p), z = load8(p + 1);
-    uint64_t hits = zero_bytes((x & kMask * kOnes) ^ kJump * kOnes) |
-                    zero_bytes((x ^ 0x0f * kOnes) | ((z & 0xf0 * kOnes) ^ 0x80 * kOnes));
-    for (; hits; hits &= hits - 1) test(p + __builtin_ctzl(hits) / 8);
+  while (end - p >= 16) {
+    size_t count = static_cast<size_t>(end - p - 8) / 8;
+    if (count > kBatch) count = kBatch;
+    unsigned found = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      uint64_t x = load8(p + 8 * i), z = load8(p + 8 * i + 1);
+      uint64_t hits = zero_bytes((x & kMask * kOnes) ^ kJump * kOnes) |
+                      zero_bytes((x ^ 0x0f * kOnes) | ((z & 0xf0 * kOnes) ^ 0x80 * kOnes));
+      words[found] = static_cast<uint16_t>(i);
+      masks[found] = hits;
+      found += hits != 0;
+    }
+    for (unsigned i = 0; i < found; ++i)
+      for (uint64_t hits = masks[i]; hits; hits &= hits - 1)
+        hit(target(p + 8 * words[i] + __builtin_ctzl(hits) / 8));
+    p += 8 * count;
   }
-  for (; p < end; ++p) test(p);
+  for (; end - p >= 6; ++p)
+    if ((*p & kMask) == kJump || (p[0] == 0x0f && (p[1] & 0xf0) == 0x80)) hit(target(p));
+  if (end - p == 5 && (*p & kMask) == kJump) hit(target(p));
 }
 
 }  // namespace
