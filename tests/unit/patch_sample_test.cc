@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -46,8 +47,10 @@ class Sample {
   void patch(bool with_file = true) {
     int fd = with_file ? open(PATCH_SAMPLE, O_RDONLY | O_CLOEXEC) : -1;
     upcall::patch::patch_mapping(mapping_.start, mapping_.end, fd, mapping_.offset);
-    if (fd >= 0) close(fd);
+    if (fd >= 0) ::close(fd);
   }
+
+  void close() { dlclose(handle_); }
 
   template <typename... Args>
   long call(const char* name, Args... args) const {
@@ -229,6 +232,167 @@ TEST(PatchSample, PagesGetTheirProtectionBackAndStubsAreNotWritable) {
       if (m.start == s.mapping().start) CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC) && m.end == s.mapping().end);
     }
     CHECK_THAT(stubs == 1);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, WithoutItsFileTheMappedSegmentsSuffice) {
+  char path[] = "/tmp/patch_sample_XXXXXX";
+  int copy = mkstemp(path);
+  ASSERT_GE(copy, 0);
+  std::string command = std::string("cp ") + PATCH_SAMPLE + " " + path;
+  ASSERT_EQ(0, std::system(command.c_str()));
+  close(copy);
+  int failed = in_child([&] {
+    Sample sample(path);
+    unlink(path);
+    if (!sample.loaded()) return 100;
+    sample.patch(false);
+    // .text.unlikely and all else is one executable segment now, constants between functions included.
+    int failures = check_results(sample) + check_redirected(sample);
+    CHECK_THAT(std::memcmp(sample.at(kInner), kConstant, 8) == 0);
+    CHECK_THAT(std::memcmp(sample.at(kOuter), kConstant, 8) == 0);
+    return failures;
+  });
+  unlink(path);
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, ByPathAsWellAsByDescriptor) {
+  int failed = in_child([] {
+    Sample sample;
+    if (!sample.loaded()) return 100;
+    sample.patch(false);
+    return check_results(sample) + check_redirected(sample);
+  });
+  EXPECT_EQ(0, failed);
+}
+
+// The wrong file at the right path: nothing may be believed.
+TEST(PatchSample, AnotherFileAtItsPathIsNotBelieved) {
+  char path[] = "/tmp/patch_sample_XXXXXX";
+  int copy = mkstemp(path);
+  ASSERT_GE(copy, 0);
+  close(copy);
+  ASSERT_EQ(0, std::system((std::string("cp ") + PATCH_SAMPLE + " " + path).c_str()));
+  int failed = in_child([&] {
+    Sample sample(path);
+    unlink(path);
+    if (!sample.loaded() || std::system((std::string("cp /bin/true ") + path).c_str()) != 0) return 100;
+    sample.patch(false);
+    return check_results(sample) + check_redirected(sample);
+  });
+  unlink(path);
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, UnmappingTakesTheStubsAway) {
+  int failed = with_sample([](const Sample& s) {
+    int failures = 0;
+    CHECK_THAT(upcall::patch::totals().patched > 0);
+    uintptr_t stub = reinterpret_cast<uintptr_t>(s.at(kBefore));
+    int displacement;
+    std::memcpy(&displacement, s.at(kBefore) + 1, 4);
+    stub += 5 + static_cast<uintptr_t>(static_cast<long>(displacement));
+    CHECK_THAT(upcall::patch::covers(stub));
+    upcall::patch::forget_mapping(s.mapping().start, s.mapping().end);
+    CHECK_THAT(!upcall::patch::covers(stub));
+    CHECK_THAT(upcall::patch::totals().objects == 0 && upcall::patch::totals().patched == 0);
+    Maps maps;
+    maps.read();
+    CHECK_THAT(maps.find(stub) == nullptr);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, LoadedAgainAndAgain) {
+  int failed = in_child([] {
+    int failures = 0;
+    for (int i = 0; i < 20 && !failures; ++i) {
+      void* handle = dlopen(PATCH_SAMPLE, RTLD_NOW);
+      Sample sample;
+      sample.patch();
+      failures += check_redirected(sample);
+      upcall::patch::forget_mapping(sample.mapping().start, sample.mapping().end);
+      dlclose(handle);
+      sample.close();
+      CHECK_THAT(dlopen(PATCH_SAMPLE, RTLD_NOW | RTLD_NOLOAD) == nullptr);
+    }
+    CHECK_THAT(upcall::patch::totals().objects == 0);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+// Signal handlers and unwinders are to see the program's own addresses.
+TEST(PatchSample, StubAddressesTranslateBack) {
+  int failed = with_sample([](const Sample& s) {
+    int failures = 0;
+    auto stub_of = [&](Place p) {
+      int displacement;
+      std::memcpy(&displacement, s.at(p) + 1, 4);
+      return reinterpret_cast<uintptr_t>(s.at(p)) + 5 + static_cast<uintptr_t>(static_cast<long>(displacement));
+    };
+    uintptr_t site = reinterpret_cast<uintptr_t>(s.at(kBefore)) + 5, stub = stub_of(kBefore);
+    using upcall::patch::kStubPlainOffset;
+    using upcall::patch::kStubRestartOffset;
+    using upcall::patch::program_pc;
+    CHECK_THAT(program_pc(stub) == site - 5);                            // the mov is still to come
+    CHECK_THAT(program_pc(stub + 5) == site);                            // restart
+    CHECK_THAT(program_pc(stub + 5 + kStubPlainOffset) == site);         // the plain syscall
+    CHECK_THAT(program_pc(stub + 5 + kStubRestartOffset) == site + 2);   // done
+    site = reinterpret_cast<uintptr_t>(s.at(kLoop));
+    stub = stub_of(kLoop);
+    CHECK_THAT(program_pc(stub) == site);
+    CHECK_THAT(program_pc(stub + kStubRestartOffset) == site + 2);
+    CHECK_THAT(program_pc(stub + kStubRestartOffset + 5) == site + 7);   // the moved mov is done
+    CHECK_THAT(program_pc(site) == site);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+// Stubs, and a number put off, when only what makes threads is wanted.
+TEST(PatchSample, UnwantedAndDeferredNumbersStay) {
+  int failed = in_child([] {
+    Sample sample;
+    if (!sample.loaded()) return 100;
+    upcall::patch::configure({reinterpret_cast<void*>(&patch_test_entry), [](long nr) { return nr == SYS_getuid; }});
+    upcall::patch::patch_process(Phase::all);
+    int failures = check_results(sample);
+    long calls = Sample::redirected([&] { sample.call("sample_before"); });
+    CHECK_THAT(calls == 0);
+    calls = Sample::redirected([&] { sample.call("sample_switch", 0); });
+    CHECK_THAT(calls == 0);
+    calls = Sample::redirected([&] { sample.call("sample_branch", SYS_getpid); });
+    CHECK_THAT(calls == 1);  // not a constant
+    calls = Sample::redirected([&] { sample.call("sample_numbers", 1); });
+    CHECK_THAT(calls == 0);  // a constant, some way off
+    calls = Sample::redirected([&] { sample.call("sample_numbers", 0); });
+    CHECK_THAT(calls == 1);  // two ways lead there
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
+TEST(PatchSample, NotAnElfFileIsLeftAlone) {
+  int failed = in_child([] {
+    char path[] = "/tmp/patch_flat_XXXXXX";
+    int fd = mkstemp(path);
+    unsigned char page[4096] = {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3};
+    if (fd < 0 || write(fd, page, sizeof page) != sizeof page) return 100;
+    unlink(path);
+    void* code = mmap(nullptr, sizeof page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (code == MAP_FAILED) return 100;
+    upcall::patch::configure({reinterpret_cast<void*>(&patch_test_entry), all_but_read});
+    patch_test_set_gs(1);
+    uintptr_t start = reinterpret_cast<uintptr_t>(code);
+    upcall::patch::patch_mapping(start, start + sizeof page, fd, 0);
+    int failures = 0;
+    CHECK_THAT(std::memcmp(code, page, sizeof page) == 0);
+    CHECK_THAT(upcall::patch::totals().patched == 0);
     return failures;
   });
   EXPECT_EQ(0, failed);
