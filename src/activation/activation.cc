@@ -86,7 +86,10 @@ void activation_main(void* argument) {
   arch::write_gs(reinterpret_cast<uint64_t>(a));
   install_altstack(a);
   pin_self(a->processor->cpu);
-  if (!try_claim(a)) park(a);
+  bool owner = try_claim(a);
+  // After the claim: who finds the flag set and goes away has put its thread where we look next.
+  a->processor->spawning.store(0, fenced);
+  if (!owner) park(a);
   upcall_resume(schedule(a));
 }
 
@@ -163,7 +166,11 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
     kernel::futex_wake(&a->wake, 1);
     return true;
   }
-  return may_create && spawn_activation(p);
+  // One new activation at a time: more wishes than it can serve are found by it in the queue.
+  if (!may_create || p->spawning.exchange(1, acq_rel)) return false;
+  bool made = spawn_activation(p);
+  if (!made) p->spawning.store(0, relaxed);
+  return made;
 }
 
 void park_wait(Activation* a) noexcept {
