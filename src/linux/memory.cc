@@ -181,7 +181,7 @@ void lose_slot(Slab* s, Slot* slot, uint64_t at) noexcept {
 Thread* sys_mmap(Thread* t) noexcept {
   auto prot = static_cast<int>(t->rdx), flags = static_cast<int>(t->r10);
   uint64_t length = t->rsi;
-  if (activation::g_runtime.started && (flags & ~MAP_NORESERVE) == stack_flags && t->rdi == 0 &&
+  if ((flags & ~MAP_NORESERVE) == stack_flags && t->rdi == 0 &&
       (prot == PROT_NONE || prot == (PROT_READ | PROT_WRITE)) && length >= min_stack && length <= max_stack &&
       length % page == 0 && !g_unsupported) {
     LockGuard guard(g_lock);

@@ -33,7 +33,11 @@ long suggested_number(uintptr_t address, uintptr_t lowest) {
   return -1;
 }
 
-bool makes_threads(long nr) { return nr == __NR_clone || nr == __NR_clone3; }
+// What makes threads, and what maps and protects their stacks: the first stack exists before the first clone.
+bool needed_early(long nr) {
+  return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_mmap || nr == __NR_munmap || nr == __NR_mprotect ||
+         nr == __NR_madvise;
+}
 
 bool restorer(uintptr_t address, uintptr_t lowest) {
   const uint8_t* p = memory(address);
@@ -62,11 +66,17 @@ void write_code(uintptr_t at, const uint8_t* code, size_t n) {
 
 }  // namespace
 
-void Object::release() {
+bool Object::jumps_in_place() const {
+  for (const Edit& e : edits)
+    if (__builtin_memcmp(memory(e.address), e.original, e.length) == 0) return false;
+  return !edits.empty();
+}
+
+void Object::release(bool with_stubs) {
   sites.release();
   edits.release();
   far.release();
-  for (unsigned i = 0; i < area_count; ++i) area_remove(areas[i]);
+  for (unsigned i = 0; with_stubs && i < area_count; ++i) area_remove(areas[i]);
   area_count = 0;
 }
 
@@ -115,6 +125,11 @@ void Patcher::each_code_range(Visit visit) const {
 void Patcher::find_candidates() {
   ws_.addresses.clear();
   each_code_range([this](const uint8_t* lo, const uint8_t* hi) { find_syscall_bytes(lo, hi, &ws_.addresses); });
+  object_.code = {~0ul, 0};
+  each_code_range([this](const uint8_t* lo, const uint8_t* hi) {
+    if (reinterpret_cast<uintptr_t>(lo) < object_.code.lo) object_.code.lo = reinterpret_cast<uintptr_t>(lo);
+    if (reinterpret_cast<uintptr_t>(hi) > object_.code.hi) object_.code.hi = reinterpret_cast<uintptr_t>(hi);
+  });
   for (uintptr_t a : ws_.addresses) object_.sites.push({a, nullptr, -1, State::deferred});
 }
 
@@ -122,7 +137,7 @@ bool Patcher::relevant(const Site& site) const {
   if (site.state != State::deferred) return false;
   if (phase_ == Phase::all) return true;
   long nr = site.nr >= 0 ? site.nr : suggested_number(site.address, object_.start);
-  return nr < 0 || makes_threads(nr);
+  return nr < 0 || needed_early(nr);
 }
 
 // For all candidates at once: a later phase uses the result again.
@@ -225,7 +240,7 @@ void Patcher::examine(size_t index) {
     site.state = State::left_plain;
     return;
   }
-  if (phase_ == Phase::thread_creation && nr >= 0 && !makes_threads(nr)) return;
+  if (phase_ == Phase::thread_creation && nr >= 0 && !needed_early(nr)) return;
   Workspace::Plan plan{index, base, {}};
   Insn found = *insn;
   const char* why = place(flow, found, object_.far, base, &plan.placement);
@@ -342,10 +357,8 @@ const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
 }
 
 bool Patcher::write_jumps(const StubWriter& writer) {
-  unsigned long every = ~0ul, before = 0;
-  kernel::sys(__NR_rt_sigprocmask, 2, &every, &before, 8);
   size_t length = object_.end - object_.start;
-  // Writable and executable together where that is allowed: a signal handler may not wait.
+  // Writable and executable together where that is allowed: other kernel threads may pass through.
   long r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite | kExec);
   if (kernel::is_error(r)) r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite);
   bool ok = !kernel::is_error(r);
@@ -366,7 +379,6 @@ bool Patcher::write_jumps(const StubWriter& writer) {
     object_.areas[object_.area_count++] = writer.start();
     object_.stub_bytes += writer.used();
   }
-  kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return ok;
 }
 

@@ -14,7 +14,7 @@
 namespace upcall::patch {
 
 enum class State : uint8_t {
-  deferred,    // not examined, or wanted only in Phase::all
+  deferred,    // not examined, or of no use before Phase::all
   patched,
   left_plain,
   not_code,
@@ -41,6 +41,7 @@ struct Object {
   uint8_t prot;
   bool complete;  // nothing is deferred
   uintptr_t bias;
+  Range code;      // from the first to the last byte of executable sections that is mapped here
   Vec<Site> sites;
   Vec<Edit> edits;
   bool far_known;
@@ -51,7 +52,10 @@ struct Object {
   unsigned long stub_bytes;
   char name[200];
 
-  void release();
+  // Whether the code in memory is still the one that was changed, not a fresh copy of the file.
+  bool jumps_in_place() const;
+  // Stubs stay where code that jumps to them may be left.
+  void release(bool with_stubs);
 };
 
 // Scratch that is kept between objects of one call.

@@ -24,21 +24,26 @@ unsigned long now() {
   return static_cast<unsigned long>(t.s) * 1000000000ul + static_cast<unsigned long>(t.ns);
 }
 
-// Held for milliseconds at most, and only while objects come and go.
+// Held for milliseconds at most, and only while objects come and go. Signals wait: a handler may load an
+// object, too, or run in pages that are not executable for the moment.
 class Lock {
  public:
   Lock() : begin_(now()) {
+    unsigned long every = ~0ul;
+    kernel::sys(__NR_rt_sigprocmask, 2, &every, &mask_, 8);
     while (__atomic_exchange_n(&g.locked, 1, __ATOMIC_ACQUIRE)) kernel::sys(__NR_sched_yield);
   }
   ~Lock() {
     g.nanoseconds += now() - begin_;
-    __atomic_store_n(&g.locked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&g.locked, 0, __ATOMIC_RELEASE);  // pairs with the exchange above
+    kernel::sys(__NR_rt_sigprocmask, 2, &mask_, nullptr, 8);
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
   unsigned long begin_;
+  unsigned long mask_ = 0;
 };
 
 bool is_own(uintptr_t start, uintptr_t end) {
@@ -143,11 +148,13 @@ namespace {
 void forget(uintptr_t start, uintptr_t end) {
   for (size_t i = 0; i < g.objects.size();) {
     Object& o = g.objects[i];
-    if (o.end <= start || end <= o.start) {
+    uintptr_t lo = o.code.lo < o.code.hi ? o.code.lo : o.start, hi = o.code.lo < o.code.hi ? o.code.hi : o.end;
+    // The dynamic linker unmaps holes of an object whose first segment was mapped over all of it.
+    if (hi <= start || end <= lo) {
       ++i;
       continue;
     }
-    o.release();
+    o.release(start <= lo && hi <= end);
     o = g.objects.back();
     g.objects.pop_back();
   }
@@ -158,6 +165,8 @@ void forget(uintptr_t start, uintptr_t end) {
 void patch_mapping(uintptr_t start, uintptr_t end, int fd, uint64_t file_offset) {
   if (is_own(start, end)) return;
   Lock lock;
+  // Protection that comes and goes is no new mapping.
+  if (Object* known = find_object(start, end); known && known->jumps_in_place()) return;
   forget(start, end);
   Maps maps;
   Mapping m{start, end, file_offset, 0, 0, 0, kRead | kExec};

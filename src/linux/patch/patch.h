@@ -33,8 +33,8 @@ namespace upcall::patch {
 inline constexpr uintptr_t kStubRestartOffset = 22;  // back - restart
 inline constexpr uintptr_t kStubPlainOffset = 20;    // plain - restart
 
-// thread_creation: only sites whose number is no proven constant, and clone and clone3, so that a program
-// with one thread pays almost nothing. all: every wanted site.
+// thread_creation: only sites whose number is no proven constant, and those that making a thread comes by
+// (its stack, clone, clone3), so that a program with one thread pays almost nothing. all: every wanted site.
 enum class Phase { thread_creation, all };
 
 struct Config {
