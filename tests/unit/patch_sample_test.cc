@@ -307,6 +307,21 @@ TEST(PatchSample, UnmappingTakesTheStubsAway) {
   EXPECT_EQ(0, failed);
 }
 
+// The dynamic linker takes protections away and gives them back, and unmaps holes beside the code.
+TEST(PatchSample, StubsOutliveChangesOfProtectionAndHoles) {
+  int failed = with_sample([](const Sample& s) {
+    unsigned long before = upcall::patch::totals().patched;
+    uintptr_t start = s.mapping().start, end = s.mapping().end;
+    upcall::patch::patch_mapping(start, end, -1, s.mapping().offset);
+    upcall::patch::forget_mapping(end, end + 4096);
+    upcall::patch::forget_mapping(start - 4096, start);
+    int failures = check_redirected(s);
+    CHECK_THAT(upcall::patch::totals().patched == before && upcall::patch::totals().objects == 1);
+    return failures;
+  });
+  EXPECT_EQ(0, failed);
+}
+
 TEST(PatchSample, LoadedAgainAndAgain) {
   int failed = in_child([] {
     int failures = 0;

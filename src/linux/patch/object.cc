@@ -91,6 +91,7 @@ void Patcher::run(int fd, Maps* maps) {
   bool first = object_.sites.empty();
   if (!open(fd, maps)) {
     object_.complete = true;
+    if (log_on(Topic::patch)) (Line() << "patch: " << object_.name << ": no ELF object that can be read; left alone").write();
     return;
   }
   if (first) find_candidates();
