@@ -34,9 +34,9 @@ static void* alive(void* argument) {
   return argument;
 }
 
-// Many threads alive at the same time, then joined. The creator holds a mutex until the last one is made, and no
-// thread can end before it has had it. Of the gates tried (mutex, semaphore, barrier, rwlock) this one costs kernel
-// threads least, about 35 us a thread in all.
+// Many threads alive at the same time, then joined. The creator holds a mutex until the last one is made, and
+// no thread can end before it has had it. Of the gates tried (mutex, semaphore, barrier, rwlock) this one
+// costs kernel threads least, about 35 us a thread in all.
 struct result fork_batch(const struct options* options) {
   long count = thread_count(options, 10000);
   pthread_t* threads = calloc((size_t)count, sizeof *threads);
@@ -51,7 +51,8 @@ struct result fork_batch(const struct options* options) {
     EXPECT(back == (void*)(intptr_t)(i + 1), "fork_batch: thread %ld returned %p", i, back);
   }
   uint64_t end = now();
-  EXPECT(early == 0 && let_go == count, "fork_batch: %ld threads early, %ld in all, not %ld", early, let_go, count);
+  EXPECT(early == 0 && let_go == count, "fork_batch: %ld threads early, %ld in all, not %ld", early, let_go,
+         count);
   free(threads);
   return (struct result){.value = (double)(end - begin) / (double)count, .count = count};
 }
@@ -133,7 +134,8 @@ static double available_memory(void) {
   EXPECT(file != NULL, "memory: /proc/meminfo: %s", strerror(errno));
   char line[256];
   double kilobytes = -1;
-  while (kilobytes < 0 && fgets(line, sizeof line, file) != NULL) sscanf(line, "MemAvailable: %lf kB", &kilobytes);
+  while (kilobytes < 0 && fgets(line, sizeof line, file) != NULL)
+    sscanf(line, "MemAvailable: %lf kB", &kilobytes);
   fclose(file);
   EXPECT(kilobytes >= 0, "memory: no MemAvailable in /proc/meminfo");
   return kilobytes * 1024;
@@ -169,7 +171,8 @@ struct result memory(const struct options* options) {
   }
   EXPECT(waiting == 0, "memory: %ld threads still waiting", waiting);
   if (error != 0) FAIL(LIMIT, "%ld threads, then pthread_create: %s", made, strerror(error));
-  EXPECT(options->count != 0 || before > after, "memory: MemAvailable rose; other programs are freeing memory");
+  EXPECT(options->count != 0 || before > after,
+         "memory: MemAvailable rose; other programs are freeing memory");
   free(threads);
   return (struct result){.value = (before - after) / (double)count, .count = count};
 }

@@ -66,8 +66,8 @@ static double positive(const char* option, const char* text) {
 static void print(const struct benchmark* b, const struct result* r) {
   bool upcall = false;
   dl_iterate_phdr(find_upcall, &upcall);
-  printf("{\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.6g,\"count\":%ld,\"checked\":true,\"upcall\":%s", b->name,
-         b->unit, r->value, r->count, upcall ? "true" : "false");
+  printf("{\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.6g,\"count\":%ld,\"checked\":true,\"upcall\":%s",
+         b->name, b->unit, r->value, r->count, upcall ? "true" : "false");
   if (r->detail != NULL) printf(",\"%s\":%.6g", r->detail, r->detail_value);
   puts("}");
   if (fflush(stdout) != 0) FAIL(WRONG, "cannot write the result: %s", strerror(errno));

@@ -19,7 +19,8 @@ struct turns {
   _Atomic long total;
 };
 
-static struct turns turns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last = -1};
+static struct turns turns = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last = -1};
 
 struct span {
   uint64_t begin;
@@ -71,14 +72,17 @@ static bool one_processor(void) {
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }
 
-// Two threads that yield to each other. On one processor nearly every turn must follow one of the other thread; a
-// time slice that ends between two yields may take a few away.
+// Two threads that yield to each other. On one processor nearly every turn must follow one of the other
+// thread; a time slice that ends between two yields may take a few away.
 struct result yield_turns(const struct options* options) {
   double elapsed = run_together(yield_body, 2, options);
   double share = (double)turns.alternated / (double)turns.total;
-  EXPECT(!one_processor() || share > 0.95, "yield: only %.1f %% of %ld turns alternate", 100 * share, turns.total);
-  return (struct result){
-      .value = elapsed / (double)turns.total, .count = turns.total, .detail = "alternation", .detail_value = share};
+  EXPECT(!one_processor() || share > 0.95, "yield: only %.1f %% of %ld turns alternate", 100 * share,
+         turns.total);
+  return (struct result){.value = elapsed / (double)turns.total,
+                         .count = turns.total,
+                         .detail = "alternation",
+                         .detail_value = share};
 }
 
 static void* signal_wait_body(void* argument) {
@@ -110,7 +114,8 @@ static void* signal_wait_body(void* argument) {
 // Mutex and condition variable, one way (Anderson et al. 1992: Signal-Wait).
 struct result signal_wait(const struct options* options) {
   double elapsed = run_together(signal_wait_body, 2, options);
-  EXPECT(turns.sequence == turns.total, "signal_wait: %ld turns taken, %ld given", turns.total, turns.sequence);
+  EXPECT(turns.sequence == turns.total, "signal_wait: %ld turns taken, %ld given", turns.total,
+         turns.sequence);
   EXPECT(turns.sequence % 2 == 0, "signal_wait: odd number of turns, %ld", turns.sequence);
   return (struct result){.value = elapsed / (double)turns.total, .count = turns.total};
 }
@@ -126,7 +131,8 @@ static void* contend_body(void* argument) {
     pthread_mutex_lock(&turns.lock);
     ++shared_sum;
     pthread_mutex_unlock(&turns.lock);
-    if (++own % CLOCK_EVERY == 0 && now() - spans[me].begin > deadline_after_start) atomic_store(&turns.stop, true);
+    if (++own % CLOCK_EVERY == 0 && now() - spans[me].begin > deadline_after_start)
+      atomic_store(&turns.stop, true);
   }
   spans[me].end = now();
   atomic_fetch_add(&turns.total, own);

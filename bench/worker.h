@@ -31,15 +31,15 @@ struct benchmark {
 };
 
 // Ends the process. LIMIT: the system gives no more threads, which is an answer, not an error.
-#define FAIL(status, ...)                                                    \
-  do {                                                                       \
-    fprintf(stderr, __VA_ARGS__);                                            \
-    fputc('\n', stderr);                                                     \
-    exit(status);                                                            \
+#define FAIL(status, ...)         \
+  do {                            \
+    fprintf(stderr, __VA_ARGS__); \
+    fputc('\n', stderr);          \
+    exit(status);                 \
   } while (0)
-#define EXPECT(condition, ...)                    \
-  do {                                            \
-    if (!(condition)) FAIL(WRONG, __VA_ARGS__);   \
+#define EXPECT(condition, ...)                  \
+  do {                                          \
+    if (!(condition)) FAIL(WRONG, __VA_ARGS__); \
   } while (0)
 
 // Monotonic, ns.

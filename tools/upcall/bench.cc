@@ -94,7 +94,8 @@ class Driver {
       ++step;
       for (int run = 1; run <= runs_; ++run) {
         progress_.show(fmt::format("[{}/{}] {} on {} processor{}", step, steps, benchmark->name, cpus.size(),
-                                   cpus.size() == 1 ? "" : "s"), run, runs_);
+                                   cpus.size() == 1 ? "" : "s"),
+                       run, runs_);
         measure_once(*benchmark, false, cpus, row.kernel);
         measure_once(*benchmark, true, cpus, row.upcall);
       }
@@ -122,14 +123,17 @@ class Driver {
   void run_worker(const std::string& name, bool on_upcall, const std::vector<int>& cpus, Runs& runs) {
     if (!runs.error.empty()) return;
     std::vector<std::string> command = {worker_, name, "--scale", options_.scale};
-    auto known = std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
+    auto known =
+        std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
     if (!options_.count.empty() && known != benchmarks().end() && known->counted) {
       command.insert(command.end(), {"--count", options_.count});
     }
     ChildResult child = run_child(command, on_upcall ? upcall_ : kernel_, cpus, kRunSeconds);
     if (!child.succeeded()) {
-      runs.at_limit = !child.timed_out && WIFEXITED(child.status) && WEXITSTATUS(child.status) == kWorkerAtLimit;
-      runs.error = runs.at_limit ? child.errors.substr(0, child.errors.find('\n')) : child.failure(kRunSeconds);
+      runs.at_limit =
+          !child.timed_out && WIFEXITED(child.status) && WEXITSTATUS(child.status) == kWorkerAtLimit;
+      runs.error =
+          runs.at_limit ? child.errors.substr(0, child.errors.find('\n')) : child.failure(kRunSeconds);
       return;
     }
     auto answer = nlohmann::json::parse(child.output, nullptr, false);
@@ -138,8 +142,9 @@ class Driver {
     if (!whole) {
       runs.error = "no result: " + child.output.substr(0, 80);
     } else if (answer.value("upcall", !on_upcall) != on_upcall) {
-      runs.error = on_upcall ? "the loader left the runtime out: " + child.errors.substr(0, child.errors.find('\n'))
-                             : "it ran on Upcall, not on kernel threads (is libupcall.so in /etc/ld.so.preload?)";
+      runs.error = on_upcall
+                       ? "the loader left the runtime out: " + child.errors.substr(0, child.errors.find('\n'))
+                       : "it ran on Upcall, not on kernel threads (is libupcall.so in /etc/ld.so.preload?)";
     } else {
       runs.values.push_back(answer["value"].get<double>());
     }
@@ -176,9 +181,11 @@ class Driver {
 std::vector<const Benchmark*> choose(const std::vector<std::string>& names) {
   std::vector<const Benchmark*> chosen;
   for (const auto& name : names) {
-    auto found = std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
+    auto found =
+        std::find_if(benchmarks().begin(), benchmarks().end(), [&](const auto& b) { return b.name == name; });
     if (found == benchmarks().end()) {
-      throw Failure(kUsage, fmt::format("bench: unknown benchmark '{}'; 'upcall bench --list' lists them", name));
+      throw Failure(kUsage,
+                    fmt::format("bench: unknown benchmark '{}'; 'upcall bench --list' lists them", name));
     }
     if (std::find(chosen.begin(), chosen.end(), &*found) == chosen.end()) chosen.push_back(&*found);
   }
@@ -215,7 +222,8 @@ std::vector<std::vector<int>> choose_cpus(const BenchOptions& options) {
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw Failure(kUsage, fmt::format("bench: --compare: cannot read '{}': {}", path, strerror(errno)));
+  if (!file)
+    throw Failure(kUsage, fmt::format("bench: --compare: cannot read '{}': {}", path, strerror(errno)));
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -227,13 +235,14 @@ std::string check_json_target(const std::string& name) {
   std::error_code error;
   std::filesystem::path path = std::filesystem::weakly_canonical(std::filesystem::absolute(name), error);
   if (error) path = std::filesystem::absolute(name);
-  std::string folder = path.parent_path().string();
   struct stat info = {};
   bool exists = stat(path.c_str(), &info) == 0;
-  if ((exists && S_ISDIR(info.st_mode)) || access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw Failure(kUsage, fmt::format("bench: --json: cannot write '{}': {}", name,
-                                      exists && S_ISDIR(info.st_mode) ? "it is a folder" : strerror(errno)));
-  }
+  // A file is replaced, which its folder must allow; a device is written to.
+  std::string written = exists && !S_ISREG(info.st_mode) ? path.string() : path.parent_path().string();
+  std::string problem = exists && S_ISDIR(info.st_mode) ? "it is a folder" : "";
+  if (problem.empty() && access(written.c_str(), W_OK) != 0) problem = strerror(errno);
+  if (!problem.empty())
+    throw Failure(kUsage, fmt::format("bench: --json: cannot write '{}': {}", name, problem));
   return path.string();
 }
 
@@ -244,8 +253,8 @@ void write_report(const std::string& path, const std::string& text) {
   bool in_place = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
   std::string target = in_place ? path : fmt::format("{}.{}.tmp", path, getpid());
   FILE* file = fopen(target.c_str(), "we");
-  bool written = file != nullptr && fwrite(text.data(), 1, text.size(), file) == text.size() && fflush(file) == 0 &&
-                 (in_place || fsync(fileno(file)) == 0);
+  bool written = file != nullptr && fwrite(text.data(), 1, text.size(), file) == text.size() &&
+                 fflush(file) == 0 && (in_place || fsync(fileno(file)) == 0);
   int error = errno;
   if (file != nullptr && fclose(file) != 0 && written) {
     written = false;
@@ -287,16 +296,21 @@ const std::vector<Benchmark>& benchmarks() {
   using Rule = Benchmark::Rule;
   static const std::vector<Benchmark> list = {
       {"null_fork", "ns", "create and join an empty thread", Rule::times_faster, 40, false, false},
-      {"signal_wait", "ns", "hand over by mutex and condition variable, one way", Rule::times_faster, 25, false, false},
+      {"signal_wait", "ns", "hand over by mutex and condition variable, one way", Rule::times_faster, 25,
+       false, false},
       {"yield", "ns", "two threads yield to each other, per yield", Rule::times_faster, 55, false, false},
-      {"fork_batch", "ns", "10,000 threads alive at once, then joined, per thread", Rule::times_faster, 15, true, false},
-      {"dc_sum", "ns", "divide-and-conquer sum, a thread per node of the tree, per thread", Rule::times_faster, 20, false,
+      {"fork_batch", "ns", "10,000 threads alive at once, then joined, per thread", Rule::times_faster, 15,
+       true, false},
+      {"dc_sum", "ns", "divide-and-conquer sum, a thread per node of the tree, per thread",
+       Rule::times_faster, 20, false, false},
+      {"mutex_contended", "ns", "four threads on one mutex, per lock and unlock", Rule::none, 0, false,
        false},
-      {"mutex_contended", "ns", "four threads on one mutex, per lock and unlock", Rule::none, 0, false, false},
-      {"memory", "bytes", "fall of MemAvailable per suspended thread, 30,000 of them", Rule::times_less, 2, true, true},
+      {"memory", "bytes", "fall of MemAvailable per suspended thread, 30,000 of them", Rule::times_less, 2,
+       true, true},
       {"syscall_overhead", "ns", "getppid()", Rule::at_most_added, 15, false, true},
       {"syscall_function", "ns", "syscall(SYS_getppid)", Rule::at_most_added, 15, false, true},
-      {"startup", "ms", "start and end of a program that links libc only", Rule::at_most_added, 20, false, true},
+      {"startup", "ms", "start and end of a program that links libc only", Rule::at_most_added, 20, false,
+       true},
   };
   return list;
 }

@@ -10,9 +10,9 @@ struct BenchOptions {
   std::vector<std::string> names;  // empty: all
   std::string processors;          // as given; "" means one pinned processor, then two
   std::string runs = "7";
-  std::string cpu;                 // CPU of one-processor runs; "" means the last one allowed
-  std::string scale = "1";         // of each run's duration
-  std::string count;               // number of threads, where a benchmark has one
+  std::string cpu;          // CPU of one-processor runs; "" means the last one allowed
+  std::string scale = "1";  // of each run's duration
+  std::string count;        // number of threads, where a benchmark has one
   std::string json;
   std::string compare;
   bool list = false;
@@ -30,8 +30,8 @@ struct Benchmark {
   std::string what;
   Rule rule;
   double target;
-  bool counted;          // takes --count
-  bool one_processor;    // says nothing more on several
+  bool counted;        // takes --count
+  bool one_processor;  // says nothing more on several
 };
 
 const std::vector<Benchmark>& benchmarks();

@@ -25,7 +25,9 @@ constexpr double kQuietLoad = 0.5;
 
 std::string figure(double value) {
   double size = value < 0 ? -value : value;
-  return size < 10 ? fmt::format("{:.2f}", value) : size < 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
+  return size < 10    ? fmt::format("{:.2f}", value)
+         : size < 100 ? fmt::format("{:.1f}", value)
+                      : fmt::format("{:.0f}", value);
 }
 
 std::string spread(const Runs& runs) {
@@ -44,10 +46,13 @@ std::string ratio_text(const Row& row) {
 
 std::string target_text(const Benchmark& b) {
   switch (b.rule) {
-    case Rule::none: return "";
+    case Rule::none:
+      return "";
     case Rule::times_faster:
-    case Rule::times_less: return fmt::format(">= {}x", b.target);
-    case Rule::at_most_added: return fmt::format("<= +{} {}", b.target, b.unit);
+    case Rule::times_less:
+      return fmt::format(">= {}x", b.target);
+    case Rule::at_most_added:
+      return fmt::format("<= +{} {}", b.target, b.unit);
   }
   return "";
 }
@@ -128,7 +133,8 @@ Json find_row(const Json& report, size_t processors, const std::string& name) {
 std::string change(double before, const Runs& now) {
   if (before <= 0) return "-";
   if (!now.good()) return figure(before) + " -> -";
-  return fmt::format("{} -> {} ({:+.1f} %)", figure(before), figure(now.median()), 100 * (now.median() / before - 1));
+  return fmt::format("{} -> {} ({:+.1f} %)", figure(before), figure(now.median()),
+                     100 * (now.median() / before - 1));
 }
 
 }  // namespace
@@ -136,40 +142,43 @@ std::string change(double before, const Runs& now) {
 void print_report(const Report& report) {
   for (const auto& section : report.sections) {
     bool one = section.cpus.size() == 1;
-    fmt::print("{}; median (min-max) of {} runs each way, in alternation\n\n", processors_text(section), report.runs);
-    fmt::print("{:<17} {:<5}  {:<24} {:<24} {:>9}   {}\n", "benchmark", "unit", "kernel threads", "Upcall", "ratio",
-               one ? "target" : "");
+    fmt::print("{}; median (min-max) of {} runs each way, in alternation\n\n", processors_text(section),
+               report.runs);
+    fmt::print("{:<17} {:<5}  {:<24} {:<24} {:>9}   {}\n", "benchmark", "unit", "kernel threads", "Upcall",
+               "ratio", one ? "target" : "");
     for (const auto& row : section.rows) {
-      std::string line = fmt::format("{:<17} {:<5}  {:<24} {:<24} {:>9}   {}", row.benchmark->name, row.benchmark->unit,
-                                     spread(row.kernel), spread(row.upcall), ratio_text(row), verdict(row, one));
+      std::string line =
+          fmt::format("{:<17} {:<5}  {:<24} {:<24} {:>9}   {}", row.benchmark->name, row.benchmark->unit,
+                      spread(row.kernel), spread(row.upcall), ratio_text(row), verdict(row, one));
       fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
     }
     for (const auto& row : section.rows) {
-      if (!row.kernel.error.empty()) fmt::print("  {} on kernel threads: {}\n", row.benchmark->name, row.kernel.error);
-      if (!row.upcall.error.empty()) fmt::print("  {} on Upcall: {}\n", row.benchmark->name, row.upcall.error);
+      if (!row.kernel.error.empty())
+        fmt::print("  {} on kernel threads: {}\n", row.benchmark->name, row.kernel.error);
+      if (!row.upcall.error.empty())
+        fmt::print("  {} on Upcall: {}\n", row.benchmark->name, row.upcall.error);
     }
-    auto floor = [](const Runs& runs) { return runs.good() ? spread(runs) + " ns" : "failed: " + runs.error; };
+    auto floor = [](const Runs& runs) {
+      return runs.good() ? spread(runs) + " ns" : "failed: " + runs.error;
+    };
     fmt::print("\nfloors: procedure call {}, system call (getppid) {}\n\n", floor(section.floor_call),
                floor(section.floor_syscall));
   }
-  fmt::print("{}, Linux {}, {} CPUs, {}\n", cpu_model(), kernel_release(), sysconf(_SC_NPROCESSORS_ONLN), report.date);
+  fmt::print("{}, Linux {}, {} CPUs, {}\n", cpu_model(), kernel_release(), sysconf(_SC_NPROCESSORS_ONLN),
+             report.date);
   if (strtod(report.load.c_str(), nullptr) > kQuietLoad) {
-    fmt::print("The machine was not quiet (load {} before the first run): trust the ratios, less the figures.\n",
-               report.load);
+    fmt::print(
+        "The machine was not quiet (load {} before the first run): trust the ratios, less the figures.\n",
+        report.load);
   }
 }
 
 std::string report_json(const Report& report) {
-  Json document = {{"format", kFormat},
-                   {"version", kFormatVersion},
-                   {"date", report.date},
-                   {"upcall", UPCALL_VERSION},
-                   {"revision", UPCALL_REVISION},
-                   {"kernel", kernel_release()},
-                   {"cpu_model", cpu_model()},
-                   {"cpus_online", sysconf(_SC_NPROCESSORS_ONLN)},
-                   {"load_before", report.load},
-                   {"runs", report.runs}};
+  Json document = {{"format", kFormat},           {"version", kFormatVersion},
+                   {"date", report.date},         {"upcall", UPCALL_VERSION},
+                   {"revision", UPCALL_REVISION}, {"kernel", kernel_release()},
+                   {"cpu_model", cpu_model()},    {"cpus_online", sysconf(_SC_NPROCESSORS_ONLN)},
+                   {"load_before", report.load},  {"runs", report.runs}};
   document["sections"] = Json::array();
   for (const auto& section : report.sections) {
     Json part = {{"processors", section.cpus.size()}, {"cpus", section.cpus}};
@@ -185,18 +194,22 @@ std::string report_json(const Report& report) {
 void check_report_json(const std::string& file, const std::string& text) {
   Json report = parse_report(text);
   auto refuse = [&](const std::string& why) {
-    throw Failure(kUsage, fmt::format("bench: --compare: '{}' {}; accepted: a file written by 'upcall bench --json'",
-                                      file, why));
+    throw Failure(kUsage,
+                  fmt::format("bench: --compare: '{}' {}; accepted: a file written by 'upcall bench --json'",
+                              file, why));
   };
-  if (!report.is_object() || !report.contains("format") || report["format"] != kFormat) refuse("is no benchmark report");
-  if (!report.contains("version") || report["version"] != kFormatVersion) refuse("has another version of the format");
+  if (!report.is_object() || !report.contains("format") || report["format"] != kFormat)
+    refuse("is no benchmark report");
+  if (!report.contains("version") || report["version"] != kFormatVersion)
+    refuse("has another version of the format");
   if (!report.contains("sections") || !report["sections"].is_array()) refuse("has no sections");
   for (const auto& section : report["sections"]) {
     bool whole = section.is_object() && section.contains("results") && section["results"].is_array() &&
                  section.contains("processors") && section["processors"].is_number_unsigned();
     if (!whole) refuse("has a damaged section");
     for (const auto& row : section["results"]) {
-      if (!row.is_object() || !row.contains("name") || !row["name"].is_string()) refuse("has a damaged result");
+      if (!row.is_object() || !row.contains("name") || !row["name"].is_string())
+        refuse("has a damaged result");
     }
   }
 }
@@ -204,18 +217,23 @@ void check_report_json(const std::string& file, const std::string& text) {
 void print_comparison(const Report& report, const std::string& file, const std::string& earlier) {
   Json before = parse_report(earlier);
   auto text = [&](const char* key) {
-    return before.contains(key) && before[key].is_string() ? before[key].get<std::string>() : std::string("unknown");
+    return before.contains(key) && before[key].is_string() ? before[key].get<std::string>()
+                                                           : std::string("unknown");
   };
-  fmt::print("\nCompared with {} ({}, revision {}); medians, less is better\n\n", file, text("date"), text("revision"));
+  fmt::print("\nCompared with {} ({}, revision {}); medians, less is better\n\n", file, text("date"),
+             text("revision"));
   if (text("cpu_model") != cpu_model() || text("kernel") != kernel_release()) {
-    fmt::print("It was made on another machine or kernel ({}, Linux {}).\n\n", text("cpu_model"), text("kernel"));
+    fmt::print("It was made on another machine or kernel ({}, Linux {}).\n\n", text("cpu_model"),
+               text("kernel"));
   }
-  fmt::print("{:<17} {:>10} {:<5}  {:<32} {:<32}\n", "benchmark", "processors", "unit", "kernel threads", "Upcall");
+  fmt::print("{:<17} {:>10} {:<5}  {:<32} {:<32}\n", "benchmark", "processors", "unit", "kernel threads",
+             "Upcall");
   for (const auto& section : report.sections) {
     for (const auto& row : section.rows) {
       Json old = find_row(before, section.cpus.size(), row.benchmark->name);
-      fmt::print("{:<17} {:>10} {:<5}  {:<32} {}\n", row.benchmark->name, section.cpus.size(), row.benchmark->unit,
-                 change(median_of(old, "kernel_threads"), row.kernel), change(median_of(old, "upcall"), row.upcall));
+      fmt::print("{:<17} {:>10} {:<5}  {:<32} {}\n", row.benchmark->name, section.cpus.size(),
+                 row.benchmark->unit, change(median_of(old, "kernel_threads"), row.kernel),
+                 change(median_of(old, "upcall"), row.upcall));
     }
   }
 }

@@ -113,8 +113,8 @@ void wait_for_end(pid_t pid, Fd& process, Pipe& output, Pipe& errors, const sigs
       return;
     }
     timespec timeout = {left / 1'000'000'000, left % 1'000'000'000};
-    std::array<pollfd, 3> fds = {{{process.get(), POLLIN, 0}, {output.read.get(), POLLIN, 0},
-                                  {errors.read.get(), POLLIN, 0}}};
+    std::array<pollfd, 3> fds = {
+        {{process.get(), POLLIN, 0}, {output.read.get(), POLLIN, 0}, {errors.read.get(), POLLIN, 0}}};
     if (ppoll(fds.data(), fds.size(), &timeout, &waiting_mask) <= 0) continue;
     if (fds[1].revents != 0) drain(output.read, result.output);
     if (fds[2].revents != 0) drain(errors.read, result.errors);
@@ -137,7 +137,8 @@ std::string ChildResult::failure(int limit_seconds) const {
   std::string first = errors.substr(0, errors.find('\n'));
   std::string why = first.empty() ? "" : ": " + first;
   if (timed_out) return fmt::format("no end within {} s{}", limit_seconds, why);
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({}){}", WTERMSIG(status), strsignal(WTERMSIG(status)), why);
+  if (WIFSIGNALED(status))
+    return fmt::format("killed by signal {} ({}){}", WTERMSIG(status), strsignal(WTERMSIG(status)), why);
   return fmt::format("exit status {}{}", WEXITSTATUS(status), why);
 }
 

@@ -27,7 +27,8 @@ struct ChildResult {
   double wall_ms = 0;  // from before fork until the end was noticed
 
   bool succeeded() const;
-  // "exit status 1: <first line of errors>", "killed by signal 11 (Segmentation fault)", "no end within 60 s".
+  // "exit status 1: <first line of errors>", "killed by signal 11 (Segmentation fault)", "no end within 60
+  // s".
   std::string failure(int limit_seconds) const;
 };
 

@@ -33,7 +33,8 @@ std::string sentence(const Finding& f) {
 void print_text(const std::vector<Finding>& findings, const std::string& verdict) {
   size_t width = 0;
   for (const auto& f : findings) width = std::max(width, f.name.size());
-  for (const auto& f : findings) fmt::print("{:<5}  {:<{}}  {}\n", level_name(f.level), f.name, width, sentence(f));
+  for (const auto& f : findings)
+    fmt::print("{:<5}  {:<{}}  {}\n", level_name(f.level), f.name, width, sentence(f));
   fmt::print("\n{}\n", verdict);
 }
 
@@ -41,8 +42,11 @@ void print_json(const std::vector<Finding>& findings, bool ok, const std::string
   nlohmann::ordered_json document = {{"ok", ok}, {"upcall", UPCALL_VERSION}};
   if (!program.empty()) document["program"] = program;
   for (const auto& f : findings) {
-    document["checks"].push_back(
-        {{"name", f.name}, {"level", level_name(f.level)}, {"found", f.found}, {"used", f.used}, {"cost", f.cost}});
+    document["checks"].push_back({{"name", f.name},
+                                  {"level", level_name(f.level)},
+                                  {"found", f.found},
+                                  {"used", f.used},
+                                  {"cost", f.cost}});
   }
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -82,7 +86,8 @@ std::string missing_libraries(const Program& program) {
   for (std::string line; std::getline(lines, line);) {
     size_t arrow = line.find(" => not found");
     size_t begin = line.find_first_not_of(" \t");
-    if (arrow != std::string::npos) missing += (missing.empty() ? "" : ", ") + line.substr(begin, arrow - begin);
+    if (arrow != std::string::npos)
+      missing += (missing.empty() ? "" : ", ") + line.substr(begin, arrow - begin);
   }
   if (missing.empty() && !child.succeeded()) return child.failure(kTrialSeconds);
   return missing;
@@ -130,14 +135,16 @@ int doctor(const std::string& program, bool json) {
   add(probe_limits());
   add(probe_runtime());
   if (!program.empty()) add(probe_program(program));
-  auto failing = std::count_if(findings.begin(), findings.end(), [](const auto& f) { return f.level == Level::bad; });
+  auto failing =
+      std::count_if(findings.begin(), findings.end(), [](const auto& f) { return f.level == Level::bad; });
   std::string what = program.empty() ? "Programs" : "'" + program + "'";
   if (json) {
     print_json(findings, failing == 0, program);
   } else {
-    print_text(findings, failing == 0 ? fmt::format("{} can run on Upcall here.", what)
-                                      : fmt::format("{} cannot run on Upcall here: see the lines marked 'fails'.",
-                                                    what));
+    print_text(findings,
+               failing == 0
+                   ? fmt::format("{} can run on Upcall here.", what)
+                   : fmt::format("{} cannot run on Upcall here: see the lines marked 'fails'.", what));
   }
   return failing == 0 ? 0 : kFailed;
 }

@@ -44,15 +44,24 @@ class Reader {
 
 std::string machine_name(const unsigned char* ident, unsigned machine) {
   switch (machine) {
-    case EM_386: return "i386";
-    case EM_X86_64: return ident[EI_CLASS] == ELFCLASS32 ? "x32" : "x86-64";
-    case EM_AARCH64: return "aarch64";
-    case EM_ARM: return "arm";
-    case EM_PPC64: return "ppc64";
-    case EM_S390: return "s390";
-    case EM_RISCV: return "riscv";
-    case EM_MIPS: return "mips";
-    default: return fmt::format("machine {}", machine);
+    case EM_386:
+      return "i386";
+    case EM_X86_64:
+      return ident[EI_CLASS] == ELFCLASS32 ? "x32" : "x86-64";
+    case EM_AARCH64:
+      return "aarch64";
+    case EM_ARM:
+      return "arm";
+    case EM_PPC64:
+      return "ppc64";
+    case EM_S390:
+      return "s390";
+    case EM_RISCV:
+      return "riscv";
+    case EM_MIPS:
+      return "mips";
+    default:
+      return fmt::format("machine {}", machine);
   }
 }
 
@@ -66,13 +75,15 @@ uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, uint64_t address) 
   return UINT64_MAX;
 }
 
-std::string read_soname(const Reader& file, const std::vector<Elf64_Phdr>& segments, const Elf64_Phdr& dynamic) {
+std::string read_soname(const Reader& file, const std::vector<Elf64_Phdr>& segments,
+                        const Elf64_Phdr& dynamic) {
   uint64_t strings = UINT64_MAX;
   uint64_t name = UINT64_MAX;
   size_t count = static_cast<size_t>(std::min<uint64_t>(dynamic.p_filesz / sizeof(Elf64_Dyn), 1000));
   for (size_t i = 0; i < count; ++i) {
     Elf64_Dyn entry;
-    if (!file.read(dynamic.p_offset + i * sizeof entry, &entry, sizeof entry) || entry.d_tag == DT_NULL) break;
+    if (!file.read(dynamic.p_offset + i * sizeof entry, &entry, sizeof entry) || entry.d_tag == DT_NULL)
+      break;
     if (entry.d_tag == DT_STRTAB) strings = file_offset(segments, entry.d_un.d_ptr);
     if (entry.d_tag == DT_SONAME) name = entry.d_un.d_val;
   }
@@ -90,7 +101,8 @@ ElfFile read_elf(int fd) {
   result.kind = ElfFile::Kind::damaged;
   // e_type and e_machine lie at the same place in both classes.
   Elf64_Half type_and_machine[2];
-  if (!file.read(0, ident, sizeof ident) || !file.read(EI_NIDENT, type_and_machine, sizeof type_and_machine)) {
+  if (!file.read(0, ident, sizeof ident) ||
+      !file.read(EI_NIDENT, type_and_machine, sizeof type_and_machine)) {
     return result;
   }
   unsigned machine = type_and_machine[1];
@@ -116,7 +128,8 @@ ElfFile read_elf(int fd) {
       result.soname = read_soname(file, segments, s);
     }
   }
-  result.kind = header.e_type == ET_DYN && result.interpreter.empty() ? ElfFile::Kind::shared : ElfFile::Kind::program;
+  result.kind =
+      header.e_type == ET_DYN && result.interpreter.empty() ? ElfFile::Kind::shared : ElfFile::Kind::program;
   return result;
 }
 

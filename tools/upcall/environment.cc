@@ -33,7 +33,8 @@ std::string join_preload(const std::vector<std::string>& parts) {
 
 Environment Environment::inherited() {
   Environment result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.entries_.emplace_back(*entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    result.entries_.emplace_back(*entry);
   return result;
 }
 

@@ -39,7 +39,8 @@ std::string check_library(const std::string& path) {
     refuse("it is not an x86-64 shared library; reinstall Upcall or correct UPCALL_LIBRARY");
   }
   if (strpbrk(real, ": \t\n") != nullptr) {
-    refuse("its path has a colon or a blank, which LD_PRELOAD takes as a separator; install Upcall elsewhere");
+    refuse(
+        "its path has a colon or a blank, which LD_PRELOAD takes as a separator; install Upcall elsewhere");
   }
   return real;
 }
@@ -50,8 +51,9 @@ std::string first_existing(const std::string& what, const std::vector<fs::path>&
     if (access(candidate.c_str(), F_OK) == 0) return candidate.string();
     tried += (tried.empty() ? "" : ", ") + candidate.parent_path().lexically_normal().string();
   }
-  throw Failure(kCannotRun, fmt::format("cannot find {}; looked in {}. Build or install Upcall completely{}", what, tried,
-                                        what == "libupcall.so" ? ", or set UPCALL_LIBRARY to its path" : ""));
+  throw Failure(kCannotRun,
+                fmt::format("cannot find {}; looked in {}. Build or install Upcall completely{}", what, tried,
+                            what == "libupcall.so" ? ", or set UPCALL_LIBRARY to its path" : ""));
 }
 
 }  // namespace
@@ -75,9 +77,9 @@ std::string find_library() {
 
 std::string find_bench_worker() {
   fs::path here = fs::path(own_path()).parent_path();
-  return first_existing("upcall-bench-worker", {here / "upcall-bench-worker",
-                                                here / UPCALL_LIBEXEC_FROM_BIN / "upcall-bench-worker",
-                                                here / "../libexec/upcall/upcall-bench-worker"});
+  return first_existing("upcall-bench-worker",
+                        {here / "upcall-bench-worker", here / UPCALL_LIBEXEC_FROM_BIN / "upcall-bench-worker",
+                         here / "../libexec/upcall/upcall-bench-worker"});
 }
 
 }  // namespace upcall::tool

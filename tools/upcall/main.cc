@@ -30,7 +30,8 @@ constexpr const char* kMainHelp = R"(Examples:
 
 'upcall COMMAND --help' explains a command, 'man upcall' explains all of them.)";
 
-constexpr const char* kRunHelp = R"(The program needs no change and no recompilation. It must be a dynamically linked x86-64 program,
+constexpr const char* kRunHelp =
+    R"(The program needs no change and no recompilation. It must be a dynamically linked x86-64 program,
 or a script with a #! line whose interpreter is one. Its exit status is the exit status of upcall.
 
 Examples:
@@ -38,12 +39,13 @@ Examples:
   upcall run --processors 2 --quantum 1ms -- ./server --verbose
   upcall run --stats-file 'stats.%p.json' make -j2
 
-Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean the
-same as the options, which come first; UPCALL_LIBRARY names another libupcall.so.
+Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean
+the same as the options, which come first; UPCALL_LIBRARY names another libupcall.so.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
 
-constexpr const char* kBenchHelp = R"(Each benchmark is measured on kernel threads and on Upcall in alternation, every run in a fresh process, and
-checks its own work. Without --processors: one pinned processor, then two if there are two CPUs.
+constexpr const char* kBenchHelp =
+    R"(Each benchmark is measured on kernel threads and on Upcall in alternation, every run in a fresh process,
+and checks its own work. Without --processors: one pinned processor, then two if there are two CPUs.
 
 Examples:
   upcall bench                                 everything, a few minutes
@@ -53,7 +55,8 @@ Examples:
 
 Exit status: 0, even when a target is missed; 1 a benchmark failed, 2 wrong usage.)";
 
-constexpr const char* kDoctorHelp = R"(One line for each thing: what was found, what is used, what a missing one costs.
+constexpr const char* kDoctorHelp =
+    R"(One line for each thing: what was found, what is used, what a missing one costs.
 Exit status: 0 programs (or PROGRAM) can run on Upcall here, 1 they cannot, 2 wrong usage.)";
 
 // CLI11's own usage lines do not know that options end at PROGRAM.
@@ -77,23 +80,31 @@ struct Arguments {
 void add_run(CLI::App& app, RunSettings& run) {
   CLI::App* command = app.add_subcommand("run", "Run a program with its threads as user-level threads");
   command->formatter(std::make_shared<Help>("upcall run [OPTIONS] [--] PROGRAM [ARGS]"));
-  command->add_option("--processors", run.processors, "Processors to use; all CPUs of the affinity mask if not given")
+  command
+      ->add_option("--processors", run.processors,
+                   "Processors to use; all CPUs of the affinity mask if not given")
       ->option_text("N");
   command->add_option("--quantum", run.quantum, "Time slice when others wait: 10ms if not given; 0: none")
       ->option_text("TIME");
   command->add_flag("--stats", run.stats, "Counters on standard error when the program ends");
-  command->add_option("--stats-file", run.stats_file, "Counters as JSON in FILE; %p in it becomes the process id")
+  command
+      ->add_option("--stats-file", run.stats_file,
+                   "Counters as JSON in FILE; %p in it becomes the process id")
       ->option_text("FILE");
-  command->add_option("--log", run.log, "What to log on standard error: all, or patch,syscall,sched,signal,start")
+  command
+      ->add_option("--log", run.log,
+                   "What to log on standard error: all, or patch,syscall,sched,signal,start")
       ->option_text("TOPICS");
   command->footer(kRunHelp);
 }
 
 void add_doctor(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("doctor", "Say what this machine offers, what is used, what is missing");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say what this machine offers, what is used, what is missing");
   command->formatter(std::make_shared<Help>("upcall doctor [--json] [PROGRAM]"));
   command->add_flag("--json", arguments.json, "As JSON");
-  command->add_option("PROGRAM", arguments.program, "Say whether this program can run, too")->option_text(" ");
+  command->add_option("PROGRAM", arguments.program, "Say whether this program can run, too")
+      ->option_text(" ");
   command->footer(kDoctorHelp);
 }
 
@@ -105,11 +116,14 @@ void add_bench(CLI::App& app, BenchOptions& bench) {
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   command->add_option("--processors", bench.processors, "Processors to use, both ways")->option_text("N");
   command->add_option("--runs", bench.runs, "Runs each way, 7 (the default) or more")->option_text("N");
-  command->add_option("--cpu", bench.cpu, "CPU for runs on one processor; the last one if not given")->option_text("C");
+  command->add_option("--cpu", bench.cpu, "CPU for runs on one processor; the last one if not given")
+      ->option_text("C");
   command->add_option("--scale", bench.scale, "Longer (above 1) or shorter runs")->option_text("X");
   command->add_option("--count", bench.count, "Number of threads of memory and fork_batch")->option_text("N");
-  command->add_option("--json", bench.json, "Write machine, date and the figures of every run")->option_text("FILE");
-  command->add_option("--compare", bench.compare, "Show the change since an earlier --json FILE")->option_text("FILE");
+  command->add_option("--json", bench.json, "Write machine, date and the figures of every run")
+      ->option_text("FILE");
+  command->add_option("--compare", bench.compare, "Show the change since an earlier --json FILE")
+      ->option_text("FILE");
   command->add_flag("--list", bench.list, "List the benchmarks");
   command->footer(kBenchHelp);
 }
@@ -145,16 +159,18 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
 [[noreturn]] void refuse_usage(const CLI::App& app, const std::string& message) {
   std::string name;
   if (!app.get_subcommands().empty()) name = app.get_subcommands().back()->get_name();
-  throw Failure(kUsage, fmt::format("{}{}{}; see 'upcall {}{}--help'", name, name.empty() ? "" : ": ", message, name,
-                                    name.empty() ? "" : " "));
+  throw Failure(kUsage, fmt::format("{}{}{}; see 'upcall {}{}--help'", name, name.empty() ? "" : ": ",
+                                    message, name, name.empty() ? "" : " "));
 }
 
 // CLI11's messages in plain words.
 [[noreturn]] void explain(const CLI::App& app, const CLI::ParseError& error) {
   auto extras = app.remaining(true);
   bool command_known = !app.get_subcommands().empty();
-  if (!extras.empty() && extras[0].starts_with("-")) refuse_usage(app, fmt::format("unknown option {}", extras[0]));
-  if (!extras.empty() && command_known) refuse_usage(app, fmt::format("one argument too many: '{}'", extras[0]));
+  if (!extras.empty() && extras[0].starts_with("-"))
+    refuse_usage(app, fmt::format("unknown option {}", extras[0]));
+  if (!extras.empty() && command_known)
+    refuse_usage(app, fmt::format("one argument too many: '{}'", extras[0]));
   if (!extras.empty()) {
     refuse_usage(app, fmt::format("unknown command '{}'; the commands are run, doctor and bench", extras[0]));
   }

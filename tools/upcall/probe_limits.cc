@@ -67,7 +67,8 @@ std::vector<std::string> cgroup_folders(const std::string& controller) {
     std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
     bool version2 = names == ",,";
     auto mount = mounted.find(version2 ? "" : controller);
-    if (mount == mounted.end() || (!version2 && names.find("," + controller + ",") == std::string::npos)) continue;
+    if (mount == mounted.end() || (!version2 && names.find("," + controller + ",") == std::string::npos))
+      continue;
     std::filesystem::path path = line.substr(second + 1);
     for (;; path = path.parent_path()) {
       folders.push_back(mount->second + path.string());
@@ -97,7 +98,8 @@ Finding probe_cpus() {
   auto cpus = usable_cpus();
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   std::string processors = cpus.size() == 1 ? "1 processor" : fmt::format("{} processors", cpus.size());
-  return {Level::good, "CPUs", fmt::format("{} of {} in the affinity mask ({})", cpus.size(), online, cpu_list(cpus)),
+  return {Level::good, "CPUs",
+          fmt::format("{} of {} in the affinity mask ({})", cpus.size(), online, cpu_list(cpus)),
           processors + " unless --processors says less", ""};
 }
 
@@ -105,11 +107,13 @@ Finding probe_cgroup_cpu() {
   auto limit = cgroup_cpus();
   if (!limit) return {Level::good, "control group: CPU", "no limit", "all CPUs of the mask", ""};
   auto cpus = static_cast<double>(usable_cpus().size());
-  Finding f = {Level::good, "control group: CPU", fmt::format("{:.2f} CPUs", *limit), "all CPUs of the mask", ""};
+  Finding f = {Level::good, "control group: CPU", fmt::format("{:.2f} CPUs", *limit), "all CPUs of the mask",
+               ""};
   if (*limit < cpus) {
     f.level = Level::note;
-    f.cost = fmt::format("processors are stopped when the quota is used up; --processors {:.0f} fits it better",
-                         std::max(1.0, std::ceil(*limit)));
+    f.cost =
+        fmt::format("processors are stopped when the quota is used up; --processors {:.0f} fits it better",
+                    std::max(1.0, std::ceil(*limit)));
   }
   return f;
 }
@@ -152,8 +156,10 @@ Finding probe_map_count() {
 Finding probe_address_space() {
   rlimit limit = {};
   getrlimit(RLIMIT_AS, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return {Level::good, "address space", "no limit", "stacks of default size", ""};
-  return {Level::note, "address space", fmt::format("ulimit -v {} KiB", limit.rlim_cur / 1024), "stacks of default size",
+  if (limit.rlim_cur == RLIM_INFINITY)
+    return {Level::good, "address space", "no limit", "stacks of default size", ""};
+  return {Level::note, "address space", fmt::format("ulimit -v {} KiB", limit.rlim_cur / 1024),
+          "stacks of default size",
           fmt::format("at most about {} threads with stacks of 8 MiB", limit.rlim_cur / (8ul << 20))};
 }
 
@@ -173,11 +179,14 @@ Finding probe_policies() {
   std::string label = first_line("/proc/self/attr/current");
   label = label.substr(0, label.find('\0'));
   std::string seccomp = status_field("Seccomp");
-  std::string found = fmt::format(
-      "seccomp {}, no_new_privs {}, modules {}{}",
-      seccomp == "0" ? "off" : seccomp == "1" ? "strict" : seccomp == "2" ? "filter" : "unknown",
-      status_field("NoNewPrivs") == "1" ? "on" : "off", modules.empty() ? "unknown" : modules,
-      label.empty() ? "" : ", label " + label);
+  std::string found =
+      fmt::format("seccomp {}, no_new_privs {}, modules {}{}",
+                  seccomp == "0"   ? "off"
+                  : seccomp == "1" ? "strict"
+                  : seccomp == "2" ? "filter"
+                                   : "unknown",
+                  status_field("NoNewPrivs") == "1" ? "on" : "off", modules.empty() ? "unknown" : modules,
+                  label.empty() ? "" : ", label " + label);
   if (seccomp == "2") {
     return {Level::note, "security", found, "system calls as the filter allows",
             "a filter may refuse what the runtime needs; the trial run below shows it"};
@@ -188,8 +197,8 @@ Finding probe_policies() {
 }  // namespace
 
 std::vector<Finding> probe_limits() {
-  return {probe_cpus(), probe_cgroup_cpu(), probe_thread_limits(), probe_map_count(), probe_address_space(),
-          probe_policies()};
+  return {probe_cpus(),      probe_cgroup_cpu(),    probe_thread_limits(),
+          probe_map_count(), probe_address_space(), probe_policies()};
 }
 
 }  // namespace upcall::tool

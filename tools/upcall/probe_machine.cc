@@ -134,9 +134,12 @@ Finding probe_slice() {
     SchedAttr back = {};
     kept = syscall(SYS_sched_getattr, 0, &back, sizeof back, 0) == 0 && back.runtime == kSliceNs;
   }).join();
-  if (kept) return {Level::good, "scheduler slice", "sched_setattr keeps a slice of its own", "shorter reaction of helpers", ""};
+  if (kept)
+    return {Level::good, "scheduler slice", "sched_setattr keeps a slice of its own",
+            "shorter reaction of helpers", ""};
   return {Level::note, "scheduler slice",
-          error != 0 ? fmt::format("sched_setattr: {}", strerror(error)) : "not kept (Linux 6.12 or later keeps it)",
+          error != 0 ? fmt::format("sched_setattr: {}", strerror(error))
+                     : "not kept (Linux 6.12 or later keeps it)",
           "the kernel's slice", "helpers react later when the CPUs are busy with other programs"};
 }
 
@@ -159,7 +162,8 @@ Finding probe_code_patching() {
   }
   auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   FILE* self = fopen("/proc/self/exe", "re");
-  void* code = self == nullptr ? MAP_FAILED : mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(self), 0);
+  void* code =
+      self == nullptr ? MAP_FAILED : mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(self), 0);
   bool works = code != MAP_FAILED && mprotect(code, page, PROT_READ | PROT_WRITE) == 0;
   if (works) {
     *static_cast<volatile unsigned char*>(code) = 0x90;
@@ -169,7 +173,8 @@ Finding probe_code_patching() {
   if (code != MAP_FAILED) munmap(code, page);
   if (self != nullptr) fclose(self);
   if (works) return f;
-  return {Level::bad, "code patching", fmt::format("refused ({}), perhaps by a security module", strerror(error)), "",
+  return {Level::bad, "code patching",
+          fmt::format("refused ({}), perhaps by a security module", strerror(error)), "",
           "programs cannot run on Upcall"};
 }
 
@@ -188,8 +193,8 @@ Finding probe_shadow_stack() {
 }  // namespace
 
 std::vector<Finding> probe_machine() {
-  return {probe_kernel(),     probe_fsgsbase(), probe_vector_state(), probe_guard(),        probe_membarrier(),
-          probe_slice(),      probe_rseq(),     probe_code_patching(), probe_shadow_stack()};
+  return {probe_kernel(), probe_fsgsbase(), probe_vector_state(),  probe_guard(),       probe_membarrier(),
+          probe_slice(),  probe_rseq(),     probe_code_patching(), probe_shadow_stack()};
 }
 
 }  // namespace upcall::tool

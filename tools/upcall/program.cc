@@ -49,7 +49,8 @@ int executable_error(const std::string& path) {
 [[noreturn]] void refuse_errno(const std::string& path, int error) {
   bool absent = error == ENOENT || error == ENOTDIR;
   std::string advice = error == EISDIR ? "it is a directory; name a program in it"
-                       : error == EACCES ? "permission denied; it must be a regular file with execute permission (chmod +x)"
+                       : error == EACCES
+                           ? "permission denied; it must be a regular file with execute permission (chmod +x)"
                        : absent ? std::string("no such file; check the name")
                                 : std::string(strerror(error));
   throw Failure(absent ? kNotFound : kCannotRun, fmt::format("cannot run '{}': {}", path, advice));
@@ -72,25 +73,29 @@ std::string search(const std::string& name) {
     std::string path = (folder.empty() ? "." : folder) + "/" + name;
     int error = executable_error(path);
     if (error == 0) return path;
-    if (error != ENOENT && error != ENOTDIR && error != EISDIR && found.empty()) {
+    // Only what is there counts; a folder that may not be searched is passed over, as shells do.
+    bool exists = error != EISDIR && access(path.c_str(), F_OK) == 0;
+    if (exists && found.empty()) {
       found = path;
       found_error = error;
     }
     at = end + 1;
   }
   if (!found.empty()) refuse_errno(found, found_error);
-  throw Failure(kNotFound, fmt::format("cannot run '{}': not found in PATH ({}); give its path, such as ./{}", name,
-                                       list, name));
+  throw Failure(kNotFound, fmt::format("cannot run '{}': not found in PATH ({}); give its path, such as ./{}",
+                                       name, list, name));
 }
 
 // ld.so ignores LD_PRELOAD paths in secure mode, that is where exec changes who the process is. The rules are
-// those of the kernel's cap_bprm_creds_from_file: new effective ids against old real ones, no effect on mounts
-// without set-uid or with no_new_privs, and file capabilities do not count for root.
+// those of the kernel's cap_bprm_creds_from_file: new effective ids against old real ones, no effect on
+// mounts without set-uid or with no_new_privs, and file capabilities do not count for root.
 void refuse_secure_mode(const std::string& path, int fd) {
-  static const char* advice = "the loader ignores preloaded libraries in such programs; run a copy without it (cp PROGRAM .)";
+  static const char* advice =
+      "the loader ignores preloaded libraries in such programs; run a copy without it (cp PROGRAM .)";
   if (geteuid() != getuid() || getegid() != getgid()) {
-    refuse(path, "the real and effective user or group of this process differ, so the loader ignores preloaded "
-                 "libraries; start it as one user");
+    refuse(path,
+           "the real and effective user or group of this process differ, so the loader ignores preloaded "
+           "libraries; start it as one user");
   }
   struct stat info = {};
   struct statvfs mount = {};
@@ -132,13 +137,15 @@ bool is_glibc_loader(const std::string& name) {
 std::string check_elf(const std::string& path, const ElfFile& elf) {
   switch (elf.kind) {
     case ElfFile::Kind::not_elf:
-      refuse(path, "it is neither an ELF program nor a script with a #! line; name its interpreter, such as "
-                   "'upcall run sh FILE'");
+      refuse(path,
+             "it is neither an ELF program nor a script with a #! line; name its interpreter, such as "
+             "'upcall run sh FILE'");
     case ElfFile::Kind::damaged:
       refuse(path, "its ELF header is damaged or cut off; build or install it again");
     case ElfFile::Kind::other_machine:
-      refuse(path, fmt::format("it is built for {}, and Upcall runs x86-64 programs only; use an x86-64 build",
-                               elf.machine));
+      refuse(path,
+             fmt::format("it is built for {}, and Upcall runs x86-64 programs only; use an x86-64 build",
+                         elf.machine));
     case ElfFile::Kind::relocatable:
       refuse(path, "it is an ELF file but no program (an object file or a core dump); link it first");
     case ElfFile::Kind::shared:
@@ -148,16 +155,20 @@ std::string check_elf(const std::string& path, const ElfFile& elf) {
   if (elf.interpreter.empty()) {
     if (is_glibc_loader(elf.soname)) return "";
     if (!elf.soname.empty()) refuse(path, "it is a shared library, not a program");
-    refuse(path, "it is statically linked, so no loader can bring the runtime in; link it dynamically (without "
-                 "-static or -static-pie)");
+    refuse(path,
+           "it is statically linked, so no loader can bring the runtime in; link it dynamically (without "
+           "-static or -static-pie)");
   }
   if (!is_glibc_loader(elf.interpreter)) {
-    refuse(path, fmt::format("its loader is {}, and Upcall works with glibc's ld-linux-x86-64.so.2 only; use a build "
-                             "for glibc", elf.interpreter));
+    refuse(path, fmt::format(
+                     "its loader is {}, and Upcall works with glibc's ld-linux-x86-64.so.2 only; use a build "
+                     "for glibc",
+                     elf.interpreter));
   }
   if (access(elf.interpreter.c_str(), X_OK) != 0) {
     throw Failure(errno == ENOENT ? kNotFound : kCannotRun,
-                  fmt::format("cannot run '{}': its loader {}: {}; install it", path, elf.interpreter, strerror(errno)));
+                  fmt::format("cannot run '{}': its loader {}: {}; install it", path, elf.interpreter,
+                              strerror(errno)));
   }
   return elf.interpreter;
 }
@@ -172,7 +183,8 @@ Program check_program(const std::string& name) {
     program.chain.push_back(path);
     Fd file(path);
     if (file.value < 0) {
-      refuse(path, fmt::format("it cannot be read to check it ({}); give read permission (chmod +r)", strerror(errno)));
+      refuse(path, fmt::format("it cannot be read to check it ({}); give read permission (chmod +r)",
+                               strerror(errno)));
     }
     std::string interpreter = script_interpreter(path, file.value);
     if (interpreter.empty()) {
@@ -180,12 +192,15 @@ Program check_program(const std::string& name) {
       refuse_secure_mode(path, file.value);
       return program;
     }
-    if (program.chain.size() > kScriptDepth) refuse(program.path, "its #! lines lead through too many interpreters");
+    if (program.chain.size() > kScriptDepth)
+      refuse(program.path, "its #! lines lead through too many interpreters");
     if (int error = executable_error(interpreter)) {
       bool absent = error == ENOENT || error == ENOTDIR;
-      throw Failure(absent ? kNotFound : kCannotRun,
-                    fmt::format("cannot run '{}': its #! line names the interpreter '{}': {}; install it or correct "
-                                "the line", path, interpreter, strerror(error)));
+      throw Failure(
+          absent ? kNotFound : kCannotRun,
+          fmt::format("cannot run '{}': its #! line names the interpreter '{}': {}; install it or correct "
+                      "the line",
+                      path, interpreter, strerror(error)));
     }
     path = interpreter;
   }

@@ -32,7 +32,8 @@ constexpr long kMostProcessors = 4096;
 std::optional<long> whole_number(std::string_view text) {
   long value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text[0] == '-') return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text[0] == '-')
+    return std::nullopt;
   return value;
 }
 
@@ -50,7 +51,8 @@ std::string check_processors(const std::string& source, const std::string& value
 }
 
 std::string check_quantum(const std::string& source, const std::string& value) {
-  static const char* accepted = "0 (no time slices) or 100us to 10s, a whole number with its unit us, ms or s";
+  static const char* accepted =
+      "0 (no time slices) or 100us to 10s, a whole number with its unit us, ms or s";
   if (value == "0") return value;
   size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   auto count = whole_number(std::string_view(value).substr(0, digits));
@@ -72,7 +74,8 @@ std::string check_log(const std::string& source, const std::string& value) {
     if (topic == "all") {
       topic = fmt::format("{}", fmt::join(kTopics, ","));
     } else if (std::find(kTopics.begin(), kTopics.end(), topic) == kTopics.end()) {
-      refuse(source, value, fmt::format("all, or some of {} with commas between them", fmt::join(kTopics, ",")));
+      refuse(source, value,
+             fmt::format("all, or some of {} with commas between them", fmt::join(kTopics, ",")));
     }
     result += (result.empty() ? "" : ",") + topic;
     at = end + 1;
@@ -80,17 +83,19 @@ std::string check_log(const std::string& source, const std::string& value) {
   return result;
 }
 
-// Checked now because the runtime could only complain at the program's end, its figures lost. Absolute, because
-// the program may change its directory.
+// Checked now because the runtime could only complain at the program's end, its figures lost. Absolute,
+// because the program may change its directory.
 std::string check_stats_file(const std::string& source, const std::string& value) {
   if (value.empty()) refuse(source, value, "a file name; %p in it stands for the process id");
   std::filesystem::path path = std::filesystem::absolute(value);
   std::string folder = path.parent_path().string();
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    refuse(source, value, fmt::format("a file in a folder that can be written to ({}: {})", folder, strerror(errno)));
+    refuse(source, value,
+           fmt::format("a file in a folder that can be written to ({}: {})", folder, strerror(errno)));
   }
   struct stat info = {};
-  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) refuse(source, value, "a file, this is a folder");
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    refuse(source, value, "a file, this is a folder");
   return path.string();
 }
 
@@ -112,13 +117,15 @@ std::vector<int> usable_cpus() {
     }
   }
   CPU_FREE(set);
-  if (cpus.empty()) throw Failure(kFailed, fmt::format("cannot read the CPU affinity mask: {}", strerror(errno)));
+  if (cpus.empty())
+    throw Failure(kFailed, fmt::format("cannot read the CPU affinity mask: {}", strerror(errno)));
   return cpus;
 }
 
 void apply_settings(const RunSettings& settings, Environment& environment) {
   // An empty variable counts as unset, as ld.so and most programs have it.
-  auto apply = [&](const std::string& option, const std::string& given, const std::string& variable, auto check) {
+  auto apply = [&](const std::string& option, const std::string& given, const std::string& variable,
+                   auto check) {
     std::string inherited = environment.get(variable);
     if (!given.empty()) {
       environment.set(variable, check(option, given, false));
