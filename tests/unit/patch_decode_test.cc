@@ -14,8 +14,8 @@ namespace {
 using namespace upcall::patch;
 
 bool same(const Insn& a, const Insn& b) {
-  return a.length == b.length && a.kind == b.kind && a.rip_relative == b.rip_relative && a.memory == b.memory &&
-         a.endbr == b.endbr && a.target == b.target && a.disp_offset == b.disp_offset;
+  return a.length == b.length && a.kind == b.kind && a.rip_relative == b.rip_relative &&
+         a.memory == b.memory && a.endbr == b.endbr && a.target == b.target && a.disp_offset == b.disp_offset;
 }
 
 std::string show(const uint8_t* p) {
@@ -71,7 +71,8 @@ TEST(PatchDecode, AgreesOnRandomBytes) {
   std::mt19937 random(seed);
   Counts counts;
   // Opcodes first, so that prefixes and escapes come often enough.
-  constexpr uint8_t kOften[] = {0x66, 0xf3, 0xf2, 0x0f, 0x48, 0x41, 0x64, 0x2e, 0xf0, 0x67, 0xc4, 0x62, 0xff, 0xf6};
+  constexpr uint8_t kOften[] = {0x66, 0xf3, 0xf2, 0x0f, 0x48, 0x41, 0x64,
+                                0x2e, 0xf0, 0x67, 0xc4, 0x62, 0xff, 0xf6};
   uint8_t bytes[15];
   for (int i = 0; i < 3000000 && counts.differ < 10; ++i) {
     for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());

@@ -20,8 +20,8 @@
 
 namespace {
 
-using upcall::patch::Maps;
 using upcall::patch::Mapping;
+using upcall::patch::Maps;
 using upcall::patch::Phase;
 using upcall::patch::Totals;
 
@@ -34,7 +34,8 @@ void* add_one(void* p) {
 int workload() {
   if (getpid() <= 0 || getppid() <= 0) return 50;
   std::FILE* f = std::tmpfile();
-  if (!f || std::fprintf(f, "%d %s\n", 42, "text") != 8 || std::fflush(f) || std::fseek(f, 0, SEEK_SET)) return 51;
+  if (!f || std::fprintf(f, "%d %s\n", 42, "text") != 8 || std::fflush(f) || std::fseek(f, 0, SEEK_SET))
+    return 51;
   char line[32];
   if (!std::fgets(line, sizeof line, f) || std::strcmp(line, "42 text\n") != 0) return 52;
   std::fclose(f);
@@ -48,14 +49,16 @@ int workload() {
   for (int i = 0; i < 20; ++i) {
     pthread_t t;
     void* result;
-    if (pthread_create(&t, nullptr, add_one, &value) || pthread_join(t, &result) || result != &value) return 54;
+    if (pthread_create(&t, nullptr, add_one, &value) || pthread_join(t, &result) || result != &value)
+      return 54;
   }
   int status;
   pid_t pid = fork();
   if (pid == 0) _exit(7);
   if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 7) return 55;
   std::FILE* shell = popen("echo hello", "r");
-  if (!shell || !std::fgets(line, sizeof line, shell) || std::strcmp(line, "hello\n") != 0 || pclose(shell)) return 56;
+  if (!shell || !std::fgets(line, sizeof line, shell) || std::strcmp(line, "hello\n") != 0 || pclose(shell))
+    return 56;
   void* lib = dlopen("libm.so.6", RTLD_NOW);
   return lib && dlclose(lib) == 0 && value == 20 ? 0 : 57;
 }
@@ -120,7 +123,9 @@ TEST(PatchProcess, ThreadCreationPhaseRedirectsCloneAndUnknownNumbersOnly) {
     getpid();
     if (patch_test_calls != 1) return 8;
     upcall::patch::patch_process(Phase::all);
-    if (upcall::patch::totals().patched != all.patched || upcall::patch::totals().stub_bytes != all.stub_bytes) return 9;
+    if (upcall::patch::totals().patched != all.patched ||
+        upcall::patch::totals().stub_bytes != all.stub_bytes)
+      return 9;
     return workload();
   });
   EXPECT_EQ(0, failed);
@@ -186,7 +191,8 @@ TEST(PatchProcess, LibgompIsRedirectedCompletely) {
     configure();
     upcall::patch::patch_process(Phase::all);
     if (upcall::patch::totals().unpatched != 0) return 1;
-    auto parallel = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(dlsym(gomp, "GOMP_parallel"));
+    auto parallel =
+        reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(dlsym(gomp, "GOMP_parallel"));
     if (!parallel) return 2;
     static long sum;
     unsigned long before = patch_test_calls;

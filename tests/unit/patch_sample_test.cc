@@ -18,13 +18,28 @@
 
 namespace {
 
-using upcall::patch::Maps;
 using upcall::patch::Mapping;
+using upcall::patch::Maps;
 using upcall::patch::Phase;
 using upcall::patch::Totals;
 
 // In the order of sample_sites.
-enum Place { kBefore, kLoop, kRipBefore, kRipImmediate, kRipAfter, kBranch, kCase2, kInner, kOuter, kRestorer, kHop, kNoPadding, kHot, kRead };
+enum Place {
+  kBefore,
+  kLoop,
+  kRipBefore,
+  kRipImmediate,
+  kRipAfter,
+  kBranch,
+  kCase2,
+  kInner,
+  kOuter,
+  kRestorer,
+  kHop,
+  kNoPadding,
+  kHot,
+  kRead
+};
 
 bool all_but_read(long nr) { return nr != SYS_read; }
 
@@ -38,7 +53,8 @@ class Sample {
     if (std::getenv("UPCALL_LOG")) upcall::g_log_topics = 1;
     Maps maps;
     maps.read();
-    if (const Mapping* m = maps.find(reinterpret_cast<uintptr_t>(dlsym(handle_, "sample_before")))) mapping_ = *m;
+    if (const Mapping* m = maps.find(reinterpret_cast<uintptr_t>(dlsym(handle_, "sample_before"))))
+      mapping_ = *m;
     maps.release();
   }
   bool loaded() const { return handle_ && mapping_.start; }
@@ -85,12 +101,12 @@ constexpr unsigned char kConstant[8] = {0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0x90};
 constexpr unsigned char kRestorerBytes[9] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 
 // Runs `body(sample)` in a child with the sample patched; the failures it counts are the child's status.
-#define CHECK_THAT(condition)                                                          \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-      ++failures;                                                                      \
-    }                                                                                  \
+#define CHECK_THAT(condition)                                                        \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                                    \
+    }                                                                                \
   } while (0)
 
 template <typename Body>
@@ -146,14 +162,29 @@ int check_redirected(const Sample& s) {
     long argument;
     long calls;
   } cases[] = {
-      {"sample_before", 0, 1},        {"sample_loop", 5, 5},      {"sample_rip_before", SYS_getpgid, 1},
-      {"sample_rip_immediate", SYS_getpgid, 1}, {"sample_rip_after", 0, 1}, {"sample_rip_after", 1, 1},
-      {"sample_branch", SYS_getpid, 1}, {"sample_branch", -1, 0}, {"sample_flags", 0, 1},
-      {"sample_registers", 0, 1},     {"sample_switch", 0, 1},    {"sample_switch", 1, 1},
-      {"sample_switch", 2, 1},        {"sample_hop", 4, 4},       {"sample_hop", 0, 0},
-      {"sample_no_padding", 4, 4},    {"sample_split", 0, 1},     {"sample_hot", 0, 1},
-      {"sample_hot", 1, 1},           {"sample_two", 0, 2},       {"sample_numbers", 0, 1},
-      {"sample_numbers", 1, 1},       {"sample_read", -1, 0},
+      {"sample_before", 0, 1},
+      {"sample_loop", 5, 5},
+      {"sample_rip_before", SYS_getpgid, 1},
+      {"sample_rip_immediate", SYS_getpgid, 1},
+      {"sample_rip_after", 0, 1},
+      {"sample_rip_after", 1, 1},
+      {"sample_branch", SYS_getpid, 1},
+      {"sample_branch", -1, 0},
+      {"sample_flags", 0, 1},
+      {"sample_registers", 0, 1},
+      {"sample_switch", 0, 1},
+      {"sample_switch", 1, 1},
+      {"sample_switch", 2, 1},
+      {"sample_hop", 4, 4},
+      {"sample_hop", 0, 0},
+      {"sample_no_padding", 4, 4},
+      {"sample_split", 0, 1},
+      {"sample_hot", 0, 1},
+      {"sample_hot", 1, 1},
+      {"sample_two", 0, 2},
+      {"sample_numbers", 0, 1},
+      {"sample_numbers", 1, 1},
+      {"sample_read", -1, 0},
   };
   for (auto& c : cases) {
     long calls = Sample::redirected([&] { s.call(c.name, c.argument, 0, 0); });
@@ -167,9 +198,9 @@ int check_redirected(const Sample& s) {
 
 TEST(PatchSample, ResultsAreRightUnpatched) {
   EXPECT_EQ(0, in_child([] {
-    Sample sample;
-    return sample.loaded() ? check_results(sample) : 100;
-  }));
+              Sample sample;
+              return sample.loaded() ? check_results(sample) : 100;
+            }));
 }
 
 TEST(PatchSample, ResultsAreRightPatched) { EXPECT_EQ(0, with_sample(check_results)); }
@@ -227,9 +258,11 @@ TEST(PatchSample, PagesGetTheirProtectionBackAndStubsAreNotWritable) {
       if (upcall::patch::covers(m.start)) {
         ++stubs;
         CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC));
-        CHECK_THAT(upcall::patch::covers(m.end - 1) && !upcall::patch::covers(m.end) && !upcall::patch::covers(m.start - 1));
+        CHECK_THAT(upcall::patch::covers(m.end - 1) && !upcall::patch::covers(m.end) &&
+                   !upcall::patch::covers(m.start - 1));
       }
-      if (m.start == s.mapping().start) CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC) && m.end == s.mapping().end);
+      if (m.start == s.mapping().start)
+        CHECK_THAT(m.prot == (PROT_READ | PROT_EXEC) && m.end == s.mapping().end);
     }
     CHECK_THAT(stubs == 1);
     return failures;
@@ -348,21 +381,22 @@ TEST(PatchSample, StubAddressesTranslateBack) {
     auto stub_of = [&](Place p) {
       int displacement;
       std::memcpy(&displacement, s.at(p) + 1, 4);
-      return reinterpret_cast<uintptr_t>(s.at(p)) + 5 + static_cast<uintptr_t>(static_cast<long>(displacement));
+      return reinterpret_cast<uintptr_t>(s.at(p)) + 5 +
+             static_cast<uintptr_t>(static_cast<long>(displacement));
     };
     uintptr_t site = reinterpret_cast<uintptr_t>(s.at(kBefore)) + 5, stub = stub_of(kBefore);
     using upcall::patch::kStubPlainOffset;
     using upcall::patch::kStubRestartOffset;
     using upcall::patch::program_pc;
-    CHECK_THAT(program_pc(stub) == site - 5);                            // the mov is still to come
-    CHECK_THAT(program_pc(stub + 5) == site);                            // restart
-    CHECK_THAT(program_pc(stub + 5 + kStubPlainOffset) == site);         // the plain syscall
-    CHECK_THAT(program_pc(stub + 5 + kStubRestartOffset) == site + 2);   // done
+    CHECK_THAT(program_pc(stub) == site - 5);                           // the mov is still to come
+    CHECK_THAT(program_pc(stub + 5) == site);                           // restart
+    CHECK_THAT(program_pc(stub + 5 + kStubPlainOffset) == site);        // the plain syscall
+    CHECK_THAT(program_pc(stub + 5 + kStubRestartOffset) == site + 2);  // done
     site = reinterpret_cast<uintptr_t>(s.at(kLoop));
     stub = stub_of(kLoop);
     CHECK_THAT(program_pc(stub) == site);
     CHECK_THAT(program_pc(stub + kStubRestartOffset) == site + 2);
-    CHECK_THAT(program_pc(stub + kStubRestartOffset + 5) == site + 7);   // the moved mov is done
+    CHECK_THAT(program_pc(stub + kStubRestartOffset + 5) == site + 7);  // the moved mov is done
     CHECK_THAT(program_pc(site) == site);
     return failures;
   });
@@ -374,7 +408,8 @@ TEST(PatchSample, UnwantedAndDeferredNumbersStay) {
   int failed = in_child([] {
     Sample sample;
     if (!sample.loaded()) return 100;
-    upcall::patch::configure({reinterpret_cast<void*>(&patch_test_entry), [](long nr) { return nr == SYS_getuid; }});
+    upcall::patch::configure(
+        {reinterpret_cast<void*>(&patch_test_entry), [](long nr) { return nr == SYS_getuid; }});
     upcall::patch::patch_process(Phase::all);
     int failures = check_results(sample);
     long calls = Sample::redirected([&] { sample.call("sample_before"); });

@@ -5,24 +5,28 @@
 namespace upcall::patch {
 namespace {
 
-constexpr ZydisDecoder kDecoder = {
-    ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64,
-    1u << ZYDIS_DECODER_MODE_MINIMAL | 1u << ZYDIS_DECODER_MODE_MPX | 1u << ZYDIS_DECODER_MODE_CET |
-        1u << ZYDIS_DECODER_MODE_LZCNT | 1u << ZYDIS_DECODER_MODE_TZCNT | 1u << ZYDIS_DECODER_MODE_CLDEMOTE |
-        1u << ZYDIS_DECODER_MODE_IPREFETCH};
+constexpr ZydisDecoder kDecoder = {ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64,
+                                   1u << ZYDIS_DECODER_MODE_MINIMAL | 1u << ZYDIS_DECODER_MODE_MPX |
+                                       1u << ZYDIS_DECODER_MODE_CET | 1u << ZYDIS_DECODER_MODE_LZCNT |
+                                       1u << ZYDIS_DECODER_MODE_TZCNT | 1u << ZYDIS_DECODER_MODE_CLDEMOTE |
+                                       1u << ZYDIS_DECODER_MODE_IPREFETCH};
 
 Kind kind_of(const ZydisDecodedInstruction& z) {
   switch (z.mnemonic) {
-    case ZYDIS_MNEMONIC_SYSCALL: return Kind::syscall;
-    case ZYDIS_MNEMONIC_CALL: return Kind::call;
-    case ZYDIS_MNEMONIC_JMP: return z.raw.imm[0].is_relative ? Kind::jump : Kind::jump_indirect;
+    case ZYDIS_MNEMONIC_SYSCALL:
+      return Kind::syscall;
+    case ZYDIS_MNEMONIC_CALL:
+      return Kind::call;
+    case ZYDIS_MNEMONIC_JMP:
+      return z.raw.imm[0].is_relative ? Kind::jump : Kind::jump_indirect;
     case ZYDIS_MNEMONIC_JCXZ:
     case ZYDIS_MNEMONIC_JECXZ:
     case ZYDIS_MNEMONIC_JRCXZ:
     case ZYDIS_MNEMONIC_LOOP:
     case ZYDIS_MNEMONIC_LOOPE:
     case ZYDIS_MNEMONIC_LOOPNE:
-    case ZYDIS_MNEMONIC_XBEGIN: return Kind::jump_count;
+    case ZYDIS_MNEMONIC_XBEGIN:
+      return Kind::jump_count;
     case ZYDIS_MNEMONIC_RET:
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
@@ -32,8 +36,10 @@ Kind kind_of(const ZydisDecodedInstruction& z) {
     case ZYDIS_MNEMONIC_UD0:
     case ZYDIS_MNEMONIC_UD1:
     case ZYDIS_MNEMONIC_UD2:
-    case ZYDIS_MNEMONIC_INT3: return Kind::end;
-    default: return z.raw.imm[0].is_relative ? Kind::jump_if : Kind::plain;
+    case ZYDIS_MNEMONIC_INT3:
+      return Kind::end;
+    default:
+      return z.raw.imm[0].is_relative ? Kind::jump_if : Kind::plain;
   }
 }
 
@@ -52,6 +58,7 @@ enum Shape : uint8_t {
   G,      // a group, or a prefix makes another instruction of it: see group()
 };
 
+// clang-format off
 constexpr Shape kOneByte[256] = {
     M, M, M, M, B, Z, X, X, M, M, M, M, B, Z, X, X,   // 00
     M, M, M, M, B, Z, X, X, M, M, M, M, B, Z, X, X,   // 10
@@ -89,6 +96,7 @@ constexpr Shape kTwoByte[256] = {
     X, X, X, X, X, X, X, X, X, X, X, X, X, X, X, X,   // e0
     X, X, X, X, X, X, X, X, X, X, X, X, X, X, X, X,   // f0
 };
+// clang-format on
 
 struct Prefixes {
   bool operand16, repeat, other;
@@ -99,20 +107,35 @@ Shape group(bool two, uint8_t op, uint8_t modrm, const Prefixes& prefix) {
   unsigned reg = modrm >> 3 & 7;
   bool memory = modrm < 0xc0;
   if (two) switch (op) {
-      case 0x28: case 0x29: case 0x57: return prefix.repeat ? X : M;
-      case 0x6f: case 0x7f: return prefix.repeat == prefix.operand16 ? X : M;
-      case 0xba: return reg >= 4 ? MB : X;
-      default: return X;
+      case 0x28:
+      case 0x29:
+      case 0x57:
+        return prefix.repeat ? X : M;
+      case 0x6f:
+      case 0x7f:
+        return prefix.repeat == prefix.operand16 ? X : M;
+      case 0xba:
+        return reg >= 4 ? MB : X;
+      default:
+        return X;
     }
   switch (op) {
-    case 0x8d: return memory ? M : X;
-    case 0xc6: return reg == 0 ? MB : X;
-    case 0xc7: return reg == 0 ? MZ : X;
-    case 0xf6: return reg == 0 ? MB : reg >= 2 ? M : X;
-    case 0xf7: return reg == 0 ? MZ : reg >= 2 ? M : X;
-    case 0xfe: return reg < 2 ? M : X;
-    case 0xff: return reg == 3 || reg == 5 || reg == 7 ? X : M;
-    default: return X;
+    case 0x8d:
+      return memory ? M : X;
+    case 0xc6:
+      return reg == 0 ? MB : X;
+    case 0xc7:
+      return reg == 0 ? MZ : X;
+    case 0xf6:
+      return reg == 0 ? MB : reg >= 2 ? M : X;
+    case 0xf7:
+      return reg == 0 ? MZ : reg >= 2 ? M : X;
+    case 0xfe:
+      return reg < 2 ? M : X;
+    case 0xff:
+      return reg == 3 || reg == 5 || reg == 7 ? X : M;
+    default:
+      return X;
   }
 }
 
@@ -124,14 +147,30 @@ T load(const uint8_t* p) {
 }
 
 Kind kind_of(bool two, uint8_t op, uint8_t modrm) {
-  if (two) return op == 0x05 ? Kind::syscall : op == 0x0b ? Kind::end : (op & 0xf0) == 0x80 ? Kind::jump_if : Kind::plain;
+  if (two)
+    return op == 0x05            ? Kind::syscall
+           : op == 0x0b          ? Kind::end
+           : (op & 0xf0) == 0x80 ? Kind::jump_if
+                                 : Kind::plain;
   switch (op) {
-    case 0xc3: case 0xcc: case 0xf4: return Kind::end;
-    case 0xe0: case 0xe1: case 0xe2: case 0xe3: return Kind::jump_count;
-    case 0xe8: return Kind::call;
-    case 0xe9: case 0xeb: return Kind::jump;
-    case 0xff: return (modrm >> 3 & 7) == 2 ? Kind::call : (modrm >> 3 & 7) == 4 ? Kind::jump_indirect : Kind::plain;
-    default: return (op & 0xf0) == 0x70 ? Kind::jump_if : Kind::plain;
+    case 0xc3:
+    case 0xcc:
+    case 0xf4:
+      return Kind::end;
+    case 0xe0:
+    case 0xe1:
+    case 0xe2:
+    case 0xe3:
+      return Kind::jump_count;
+    case 0xe8:
+      return Kind::call;
+    case 0xe9:
+    case 0xeb:
+      return Kind::jump;
+    case 0xff:
+      return (modrm >> 3 & 7) == 2 ? Kind::call : (modrm >> 3 & 7) == 4 ? Kind::jump_indirect : Kind::plain;
+    default:
+      return (op & 0xf0) == 0x70 ? Kind::jump_if : Kind::plain;
   }
 }
 
@@ -142,10 +181,14 @@ bool decode_common(const uint8_t* bytes, size_t length, uint32_t offset, Insn* o
   const uint8_t* p = bytes;
   Prefixes prefix{};
   for (unsigned i = 0; i < 4; ++i, ++p) {
-    if (*p == 0x66) prefix.operand16 = true;
-    else if (*p == 0xf3) prefix.repeat = true;
-    else if (*p == 0x2e || *p == 0x64 || *p == 0x65) prefix.other = true;
-    else break;
+    if (*p == 0x66)
+      prefix.operand16 = true;
+    else if (*p == 0xf3)
+      prefix.repeat = true;
+    else if (*p == 0x2e || *p == 0x64 || *p == 0x65)
+      prefix.other = true;
+    else
+      break;
   }
   uint8_t rex = (*p & 0xf0) == 0x40 ? *p++ : 0;
   bool two = *p == 0x0f;
@@ -182,12 +225,25 @@ bool decode_common(const uint8_t* bytes, size_t length, uint32_t offset, Insn* o
     }
   }
   switch (shape) {
-    case B: case MB: ++p; break;
-    case Z: case MZ: p += prefix.operand16 && !(rex & 8) ? 2 : 4; break;
-    case V: p += rex & 8 ? 8 : prefix.operand16 ? 2 : 4; break;
-    case S: ++p; break;
-    case L: p += 4; break;
-    default: break;
+    case B:
+    case MB:
+      ++p;
+      break;
+    case Z:
+    case MZ:
+      p += prefix.operand16 && !(rex & 8) ? 2 : 4;
+      break;
+    case V:
+      p += rex & 8 ? 8 : prefix.operand16 ? 2 : 4;
+      break;
+    case S:
+      ++p;
+      break;
+    case L:
+      p += 4;
+      break;
+    default:
+      break;
   }
   if (p - bytes > 15) return false;
   out->length = static_cast<uint8_t>(p - bytes);

@@ -7,25 +7,25 @@
 namespace upcall::patch {
 
 enum class Kind : uint8_t {
-  plain,          // goes on to the next instruction
-  jump_if,        // direct, conditional, rel8 or rel32
-  jump_count,     // jrcxz, loop, xbegin: conditional, but with no rel32 form of the same meaning
-  jump,           // direct
+  plain,       // goes on to the next instruction
+  jump_if,     // direct, conditional, rel8 or rel32
+  jump_count,  // jrcxz, loop, xbegin: conditional, but with no rel32 form of the same meaning
+  jump,        // direct
   jump_indirect,
   call,
   syscall,
-  end,            // ret, hlt, ud2, int3: does not go on
+  end,  // ret, hlt, ud2, int3: does not go on
 };
 
 struct Insn {
-  uint32_t offset;      // from the function's start
+  uint32_t offset;  // from the function's start
   uint8_t length;
   Kind kind;
   bool rip_relative;
   bool memory;          // has a memory operand (rip-relative included)
   uint8_t disp_offset;  // of the displacement, where there is a memory operand with 32 bits of it
   bool endbr;
-  intptr_t target;      // of direct branches, from the function's start; may lie outside; otherwise 0
+  intptr_t target;  // of direct branches, from the function's start; may lie outside; otherwise 0
   uint32_t end() const { return offset + length; }
 };
 

@@ -31,10 +31,18 @@ uint64_t uleb(const uint8_t*& p, const uint8_t* end) {
 
 size_t encoded_size(uint8_t encoding) {
   switch (encoding & 0x0f) {
-    case 0x00: case 0x04: case 0x0c: return 8;
-    case 0x03: case 0x0b: return 4;
-    case 0x02: case 0x0a: return 2;
-    default: return 0;
+    case 0x00:
+    case 0x04:
+    case 0x0c:
+      return 8;
+    case 0x03:
+    case 0x0b:
+      return 4;
+    case 0x02:
+    case 0x0a:
+      return 2;
+    default:
+      return 0;
   }
 }
 
@@ -42,12 +50,25 @@ size_t encoded_size(uint8_t encoding) {
 bool read_encoded(const uint8_t* p, uintptr_t vaddr, uint8_t encoding, uintptr_t* out) {
   uintptr_t v;
   switch (encoding & 0x0f) {
-    case 0x00: case 0x04: case 0x0c: v = load<uint64_t>(p); break;
-    case 0x03: v = load<uint32_t>(p); break;
-    case 0x0b: v = static_cast<uintptr_t>(static_cast<intptr_t>(load<int32_t>(p))); break;
-    case 0x02: v = load<uint16_t>(p); break;
-    case 0x0a: v = static_cast<uintptr_t>(static_cast<intptr_t>(load<int16_t>(p))); break;
-    default: return false;
+    case 0x00:
+    case 0x04:
+    case 0x0c:
+      v = load<uint64_t>(p);
+      break;
+    case 0x03:
+      v = load<uint32_t>(p);
+      break;
+    case 0x0b:
+      v = static_cast<uintptr_t>(static_cast<intptr_t>(load<int32_t>(p)));
+      break;
+    case 0x02:
+      v = load<uint16_t>(p);
+      break;
+    case 0x0a:
+      v = static_cast<uintptr_t>(static_cast<intptr_t>(load<int16_t>(p)));
+      break;
+    default:
+      return false;
   }
   if ((encoding & 0x70) == 0x10)
     v += vaddr;
@@ -135,8 +156,9 @@ const uint8_t* ElfImage::at(uintptr_t vaddr, size_t length) const {
     uintptr_t offset = vaddr - s.p_vaddr + s.p_offset;
     if (file_) return offset <= size_ && length <= size_ - offset ? file_ + offset : nullptr;
     uintptr_t address = bias_ + vaddr;
-    return address >= readable_lo_ && address + length <= readable_hi_ ? reinterpret_cast<const uint8_t*>(address)
-                                                                       : nullptr;
+    return address >= readable_lo_ && address + length <= readable_hi_
+               ? reinterpret_cast<const uint8_t*>(address)
+               : nullptr;
   }
   return nullptr;
 }
@@ -155,8 +177,8 @@ Range ElfImage::extent() const {
 bool ElfImage::parse(const Mapping& m) {
   if (file_) header_ = reinterpret_cast<const Elf64_Ehdr*>(file_);
   const Elf64_Ehdr& h = *header_;
-  if (load<uint32_t>(h.e_ident) != 0x464c457f || h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_machine != EM_X86_64 ||
-      h.e_phentsize != sizeof(Elf64_Phdr) || h.e_phnum > 256)
+  if (load<uint32_t>(h.e_ident) != 0x464c457f || h.e_ident[EI_CLASS] != ELFCLASS64 ||
+      h.e_machine != EM_X86_64 || h.e_phentsize != sizeof(Elf64_Phdr) || h.e_phnum > 256)
     return false;
   uintptr_t headers = h.e_phoff + h.e_phnum * sizeof(Elf64_Phdr);
   if (headers > (file_ ? size_ : kPage)) return false;
@@ -194,7 +216,8 @@ void ElfImage::read_sections() {
   const Elf64_Shdr* sections = reinterpret_cast<const Elf64_Shdr*>(file_ + h.e_shoff);
   for (unsigned i = 0; i < h.e_shnum; ++i) {
     const Elf64_Shdr& s = sections[i];
-    if (s.sh_type == SHT_PROGBITS && (s.sh_flags & SHF_EXECINSTR) && (s.sh_flags & SHF_ALLOC) && at(s.sh_addr, s.sh_size))
+    if (s.sh_type == SHT_PROGBITS && (s.sh_flags & SHF_EXECINSTR) && (s.sh_flags & SHF_ALLOC) &&
+        at(s.sh_addr, s.sh_size))
       add_code(s.sh_addr, s.sh_addr + s.sh_size);
     if ((s.sh_type == SHT_SYMTAB || s.sh_type == SHT_DYNSYM) && s.sh_entsize == sizeof(Elf64_Sym) &&
         s.sh_offset <= size_ && s.sh_size <= size_ - s.sh_offset && s.sh_offset % 8 == 0)
@@ -205,7 +228,8 @@ void ElfImage::read_sections() {
 
 void ElfImage::read_segments() {
   for (unsigned i = 0; i < segment_count_; ++i)
-    if (segments_[i].p_type == PT_LOAD && (segments_[i].p_flags & PF_X) && at(segments_[i].p_vaddr, segments_[i].p_filesz))
+    if (segments_[i].p_type == PT_LOAD && (segments_[i].p_flags & PF_X) &&
+        at(segments_[i].p_vaddr, segments_[i].p_filesz))
       add_code(segments_[i].p_vaddr, segments_[i].p_vaddr + segments_[i].p_filesz);
 }
 

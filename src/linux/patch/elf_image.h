@@ -21,9 +21,9 @@ struct Range {
 // All addresses are those of the file image ("vaddr"); add bias() for memory.
 struct Function {
   uintptr_t start;
-  uintptr_t end;         // as its unwind entry or symbol says
-  uintptr_t next;        // the next known function start, or the end of the section
-  bool landing_pads;     // exceptions enter it at places no branch names
+  uintptr_t end;      // as its unwind entry or symbol says
+  uintptr_t next;     // the next known function start, or the end of the section
+  bool landing_pads;  // exceptions enter it at places no branch names
 };
 
 class ElfImage {
@@ -57,7 +57,8 @@ class ElfImage {
       for (size_t i = 0; i < t.count; ++i) {
         const Elf64_Sym& s = t.symbols[i];
         unsigned type = ELF64_ST_TYPE(s.st_info);
-        if (s.st_shndx == SHN_UNDEF || s.st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC))
+        if (s.st_shndx == SHN_UNDEF || s.st_value == 0 ||
+            (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC))
           continue;
         if (code_around(s.st_value)) visit(s.st_value, s.st_size, type != STT_NOTYPE);
       }
@@ -112,8 +113,8 @@ class ElfImage {
   const int32_t* hdr_table_ = nullptr;
   size_t hdr_count_ = 0;
   uintptr_t hdr_vaddr_ = 0;
-  Vec<Fde> fdes_{};              // where there is no search table
-  Vec<Sized> sized_{};           // function symbols, ascending; made when they are asked for often
+  Vec<Fde> fdes_{};     // where there is no search table
+  Vec<Sized> sized_{};  // function symbols, ascending; made when they are asked for often
   unsigned symbol_lookups_ = 0;
 };
 

@@ -74,15 +74,23 @@ void Flow::follow(uint32_t offset) {
     if (insn.rip_relative || insn.kind == Kind::jump_indirect) note_table(insn);
     switch (insn.kind) {
       case Kind::jump_if:
-      case Kind::jump_count: mark_target(insn.target); break;
-      case Kind::jump: mark_target(insn.target); return;
-      case Kind::jump_indirect: indirect_ = true; return;
-      case Kind::end: return;
+      case Kind::jump_count:
+        mark_target(insn.target);
+        break;
+      case Kind::jump:
+        mark_target(insn.target);
+        return;
+      case Kind::jump_indirect:
+        indirect_ = true;
+        return;
+      case Kind::end:
+        return;
       // A call to the next instruction or into the function is a branch, too.
       case Kind::call:
         if (insn.target) mark_target(insn.target);
         break;
-      default: break;
+      default:
+        break;
     }
     offset = insn.end();
   }

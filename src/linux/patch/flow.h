@@ -26,9 +26,13 @@ class Flow {
   // there: then they hold no instruction that begins at `offset`, however they are entered.
   bool ruled_out(uint32_t offset) const;
 
-  const Insn* at(uint32_t offset) const { return offset < size_ && index_[offset] ? &insns_[index_[offset] - 1] : nullptr; }
+  const Insn* at(uint32_t offset) const {
+    return offset < size_ && index_[offset] ? &insns_[index_[offset] - 1] : nullptr;
+  }
   // Lies within a decoded instruction that begins elsewhere.
-  bool inside_insn(uint32_t offset) const { return offset < size_ && (flags_[offset] & kCovered) && !index_[offset]; }
+  bool inside_insn(uint32_t offset) const {
+    return offset < size_ && (flags_[offset] & kCovered) && !index_[offset];
+  }
   bool known(uint32_t offset) const { return offset < size_ && (flags_[offset] & kCovered); }
   bool is_target(uint32_t offset) const { return offset < size_ && (flags_[offset] & kTarget); }
   // The one instruction that ends at `offset` and goes on there; null if there is none or doubt.

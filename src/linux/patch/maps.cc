@@ -12,7 +12,7 @@ constexpr uintptr_t kHighest = 0x7ffffffff000;
 uint64_t number(const char*& p, unsigned base) {
   uint64_t v = 0;
   for (;; ++p) {
-    unsigned d = *p >= '0' && *p <= '9' ? static_cast<unsigned>(*p - '0')
+    unsigned d = *p >= '0' && *p <= '9'   ? static_cast<unsigned>(*p - '0')
                  : *p >= 'a' && *p <= 'f' ? static_cast<unsigned>(*p - 'a' + 10)
                                           : 99;
     if (d >= base) return v;
@@ -50,7 +50,8 @@ void Maps::parse() {
     ++q;
     m.end = number(q, 16);
     ++q;
-    m.prot = static_cast<uint8_t>((q[0] == 'r' ? kRead : 0) | (q[1] == 'w' ? kWrite : 0) | (q[2] == 'x' ? kExec : 0));
+    m.prot = static_cast<uint8_t>((q[0] == 'r' ? kRead : 0) | (q[1] == 'w' ? kWrite : 0) |
+                                  (q[2] == 'x' ? kExec : 0));
     q += 5;
     m.offset = number(q, 16);
     ++q;

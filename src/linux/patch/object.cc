@@ -24,8 +24,9 @@ long suggested_number(uintptr_t address, uintptr_t lowest) {
   if (address < lowest + 8) return -1;
   if (p[-5] == 0xb8) {
     uint8_t before = p[-6];
-    bool tail = (before & 0xf0) == 0x40 || before == 0x8b || before == 0x89 || before == 0x8d || before == 0x66 ||
-                (before >= 0x80 && before <= 0x8f) || before == 0xc7 || before == 0x0f || before < 0x40;
+    bool tail = (before & 0xf0) == 0x40 || before == 0x8b || before == 0x89 || before == 0x8d ||
+                before == 0x66 || (before >= 0x80 && before <= 0x8f) || before == 0xc7 || before == 0x0f ||
+                before < 0x40;
     if (!tail) return load4(p - 4);
     if (before == 0x00 || (before & 0xf8) == 0xf8) return load4(p - 4);
   }
@@ -35,8 +36,8 @@ long suggested_number(uintptr_t address, uintptr_t lowest) {
 
 // What makes threads, and what maps and protects their stacks: the first stack exists before the first clone.
 bool needed_early(long nr) {
-  return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_mmap || nr == __NR_munmap || nr == __NR_mprotect ||
-         nr == __NR_madvise;
+  return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_mmap || nr == __NR_munmap ||
+         nr == __NR_mprotect || nr == __NR_madvise;
 }
 
 bool restorer(uintptr_t address, uintptr_t lowest) {
@@ -91,7 +92,8 @@ void Patcher::run(int fd, Maps* maps) {
   bool first = object_.sites.empty();
   if (!open(fd, maps)) {
     object_.complete = true;
-    if (log_on(Topic::patch)) (Line() << "patch: " << object_.name << ": no ELF object that can be read; left alone").write();
+    if (log_on(Topic::patch))
+      (Line() << "patch: " << object_.name << ": no ELF object that can be read; left alone").write();
     return;
   }
   if (first) find_candidates();
@@ -125,7 +127,8 @@ void Patcher::each_code_range(Visit visit) const {
 
 void Patcher::find_candidates() {
   ws_.addresses.clear();
-  each_code_range([this](const uint8_t* lo, const uint8_t* hi) { find_syscall_bytes(lo, hi, &ws_.addresses); });
+  each_code_range(
+      [this](const uint8_t* lo, const uint8_t* hi) { find_syscall_bytes(lo, hi, &ws_.addresses); });
   object_.code = {~0ul, 0};
   each_code_range([this](const uint8_t* lo, const uint8_t* hi) {
     if (reinterpret_cast<uintptr_t>(lo) < object_.code.lo) object_.code.lo = reinterpret_cast<uintptr_t>(lo);
@@ -172,7 +175,8 @@ bool Patcher::load_function(uintptr_t vaddr, Site* site) {
   if (f.next - f.start > kMaxFunction) return settle(State::not_code, "function too large to decode");
   uintptr_t base = f.start + image_.bias();
   size_t size = f.next - f.start;
-  if (base < object_.start || base + size > object_.end) return settle(State::not_code, "function is not mapped here");
+  if (base < object_.start || base + size > object_.end)
+    return settle(State::not_code, "function is not mapped here");
   loaded_ = false;
   ws_.bytes.resize(size);
   __builtin_memcpy(ws_.bytes.begin(), memory(base), size);
@@ -187,7 +191,8 @@ bool Patcher::load_function(uintptr_t vaddr, Site* site) {
   ws_.flow.analyse(f, ws_.bytes.begin(), image_);
   for (const Edit& e : object_.edits)
     if (e.address >= base && e.address + e.length <= base + size)
-      ws_.flow.take(static_cast<uint32_t>(e.address - base), static_cast<uint32_t>(e.address - base + e.length));
+      ws_.flow.take(static_cast<uint32_t>(e.address - base),
+                    static_cast<uint32_t>(e.address - base + e.length));
   loaded_ = true;
   looked_ = swept_ = false;
   return true;
@@ -229,7 +234,9 @@ void Patcher::examine(size_t index) {
   const Insn* insn = confirm(offset);
   if (!insn || insn->kind != Kind::syscall) {
     site.state = State::not_code;
-    site.reason = insn || flow.inside_insn(offset) || flow.ruled_out(offset) ? "part of another instruction" : "no flow of control reaches it";
+    site.reason = insn || flow.inside_insn(offset) || flow.ruled_out(offset)
+                      ? "part of another instruction"
+                      : "no flow of control reaches it";
     return;
   }
   collect_far_branches();  // most objects have false candidates only, and are never scanned for these
@@ -290,7 +297,8 @@ void Patcher::apply(Maps* maps) {
     maps->read();
   }
   StubWriter writer;
-  const char* failure = object_.area_count == Object::kMaxAreas ? "too many stub areas" : write_stubs(maps, &writer);
+  const char* failure =
+      object_.area_count == Object::kMaxAreas ? "too many stub areas" : write_stubs(maps, &writer);
   if (!failure && !jumps_.empty()) {
     failure = writer.seal();
     if (!failure && !write_jumps(writer)) {
@@ -332,16 +340,14 @@ const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
       if (w.moved[i].kind == Kind::syscall) insn = w.moved[i];
     uintptr_t stub = writer->emit(w, code, p.base, &insn);
     uintptr_t evicted = 0;
-    if (stub && p.placement.evicted.count)
-      evicted = writer->emit(p.placement.evicted, code, p.base, nullptr);
+    if (stub && p.placement.evicted.count) evicted = writer->emit(p.placement.evicted, code, p.base, nullptr);
     if (!stub || (p.placement.evicted.count && !evicted)) {
       site.state = State::unpatched;
       site.reason = "an operand of a moved instruction is out of reach";
       continue;
     }
     // What a jump leads to is in place before the jump itself.
-    if (evicted)
-      jumps_.push({p.base + p.placement.evicted.lo, evicted, kJump, false});
+    if (evicted) jumps_.push({p.base + p.placement.evicted.lo, evicted, kJump, false});
     if (p.placement.hop) {
       jumps_.push({p.base + p.placement.hop_at, stub, kJump, false});
       jumps_.push({p.base + w.lo, p.base + p.placement.hop_at, kShortJump, true});
@@ -349,8 +355,10 @@ const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
       jumps_.push({p.base + w.lo, stub, kJump, false});
     }
     remember({p.base + w.lo, p.base + w.hi});
-    if (p.placement.evicted.count) remember({p.base + p.placement.evicted.lo, p.base + p.placement.evicted.hi});
-    else if (p.placement.hop) remember({p.base + p.placement.hop_at, p.base + p.placement.hop_at + kJump});
+    if (p.placement.evicted.count)
+      remember({p.base + p.placement.evicted.lo, p.base + p.placement.evicted.hi});
+    else if (p.placement.hop)
+      remember({p.base + p.placement.hop_at, p.base + p.placement.hop_at + kJump});
     site.state = State::patched;
   }
   if (jumps_.empty()) writer->abandon();

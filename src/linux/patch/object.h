@@ -14,7 +14,7 @@
 namespace upcall::patch {
 
 enum class State : uint8_t {
-  deferred,    // not examined, or of no use before Phase::all
+  deferred,  // not examined, or of no use before Phase::all
   patched,
   left_plain,
   not_code,
@@ -41,7 +41,7 @@ struct Object {
   uint8_t prot;
   bool complete;  // nothing is deferred
   uintptr_t bias;
-  Range code;      // from the first to the last byte of executable sections that is mapped here
+  Range code;  // from the first to the last byte of executable sections that is mapped here
   Vec<Site> sites;
   Vec<Edit> edits;
   bool far_known;
@@ -61,7 +61,7 @@ struct Object {
 // Scratch that is kept between objects of one call.
 struct Workspace {
   Flow flow{};
-  Vec<uint8_t> bytes{};      // the function, patches undone
+  Vec<uint8_t> bytes{};  // the function, patches undone
   Vec<uintptr_t> addresses{};
   struct Plan {
     size_t site;
@@ -102,8 +102,8 @@ class Patcher {
   Phase phase_;
   Workspace& ws_;
   ElfImage image_{};
-  bool loaded_ = false;       // ws_.flow holds a function of this object
-  bool looked_ = false;       // entries from elsewhere were looked for
+  bool loaded_ = false;  // ws_.flow holds a function of this object
+  bool looked_ = false;  // entries from elsewhere were looked for
   bool swept_ = false;
   struct Jump {
     uintptr_t at, to;

@@ -72,10 +72,18 @@ void count(const Object& o, Totals* t) {
   t->candidates += o.sites.size();
   t->stub_bytes += o.stub_bytes;
   for (const Site& s : o.sites) switch (s.state) {
-      case State::deferred: ++t->deferred; break;
-      case State::patched: ++t->patched; break;
-      case State::left_plain: ++t->left_plain; break;
-      case State::not_code: ++t->not_code; break;
+      case State::deferred:
+        ++t->deferred;
+        break;
+      case State::patched:
+        ++t->patched;
+        break;
+      case State::left_plain:
+        ++t->left_plain;
+        break;
+      case State::not_code:
+        ++t->not_code;
+        break;
       case State::unpatched:
         ++t->unpatched;
         t->critical_unpatched += critical(s.nr);
@@ -88,14 +96,16 @@ void log_object(const Object& o, unsigned long nanoseconds) {
   count(o, &t);
   if (!t.candidates) return;
   (Line() << "patch: " << o.name << ": " << t.candidates << " candidates, " << t.patched << " redirected, "
-          << t.left_plain << " left plain, " << t.deferred << " put off, " << t.not_code << " not code, " << t.unpatched
-          << " not possible, " << t.stub_bytes << " bytes of stubs, " << nanoseconds / 1000 << " us")
+          << t.left_plain << " left plain, " << t.deferred << " put off, " << t.not_code << " not code, "
+          << t.unpatched << " not possible, " << t.stub_bytes << " bytes of stubs, " << nanoseconds / 1000
+          << " us")
       .write();
   for (const Site& s : o.sites) {
     if (s.state != State::unpatched) continue;
     Line line;
     line << "patch: " << o.name << "+";
-    line.hex(s.address - o.bias) << ": not redirected: " << s.reason << " (number " << static_cast<long>(s.nr) << ")";
+    line.hex(s.address - o.bias) << ": not redirected: " << s.reason << " (number " << static_cast<long>(s.nr)
+                                 << ")";
     line.write();
   }
 }
@@ -148,7 +158,8 @@ namespace {
 void forget(uintptr_t start, uintptr_t end) {
   for (size_t i = 0; i < g.objects.size();) {
     Object& o = g.objects[i];
-    uintptr_t lo = o.code.lo < o.code.hi ? o.code.lo : o.start, hi = o.code.lo < o.code.hi ? o.code.hi : o.end;
+    uintptr_t lo = o.code.lo < o.code.hi ? o.code.lo : o.start,
+              hi = o.code.lo < o.code.hi ? o.code.hi : o.end;
     // The dynamic linker unmaps holes of an object whose first segment was mapped over all of it.
     if (hi <= start || end <= lo) {
       ++i;
@@ -217,7 +228,8 @@ Totals totals() {
   return t;
 }
 
-void for_each_unpatched(void (*visit)(void* arg, const char* object, uintptr_t offset, long nr, const char* reason),
+void for_each_unpatched(void (*visit)(void* arg, const char* object, uintptr_t offset, long nr,
+                                      const char* reason),
                         void* arg) {
   Lock lock;
   for (const Object& o : g.objects)

@@ -55,7 +55,7 @@ void forget_mapping(uintptr_t start, uintptr_t end);
 
 struct Totals {
   unsigned long objects;
-  unsigned long candidates;          // byte pairs found in executable sections
+  unsigned long candidates;  // byte pairs found in executable sections
   unsigned long patched;
   unsigned long left_plain;          // constant number that is not wanted, and every rt_sigreturn
   unsigned long not_code;            // not confirmed as an instruction
@@ -63,12 +63,13 @@ struct Totals {
   unsigned long critical_unpatched;  // of these: futex, clone, clone3, exit, or number unknown
   unsigned long deferred;            // not looked at yet (before Phase::all)
   unsigned long stub_bytes;
-  unsigned long nanoseconds;         // spent in this engine
+  unsigned long nanoseconds;  // spent in this engine
 };
 Totals totals();
 
 // `offset` is the address within the object's file image, as objdump prints it; nr -1: not a constant.
-void for_each_unpatched(void (*visit)(void* arg, const char* object, uintptr_t offset, long nr, const char* reason),
+void for_each_unpatched(void (*visit)(void* arg, const char* object, uintptr_t offset, long nr,
+                                      const char* reason),
                         void* arg);
 
 bool covers(uintptr_t pc);  // pc lies in a stub area

@@ -16,7 +16,8 @@ enum class Effect { none, unknown, constant };
 Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
   const uint8_t* end = p + insn.length;
   bool operand16 = false;
-  while (p < end && (*p == 0x66 || *p == 0x64 || *p == 0x65 || *p == 0xf3 || *p == 0xf2 || *p == 0xf0 || *p == 0x2e || *p == 0x3e))
+  while (p < end && (*p == 0x66 || *p == 0x64 || *p == 0x65 || *p == 0xf3 || *p == 0xf2 || *p == 0xf0 ||
+                     *p == 0x2e || *p == 0x3e))
     operand16 |= *p++ == 0x66;
   uint8_t rex = (*p & 0xf0) == 0x40 ? *p++ : 0;
   uint8_t op = *p++;
@@ -27,21 +28,44 @@ Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
   auto writes = [](bool is_rax) { return is_rax ? Effect::unknown : Effect::none; };
   // Without REX, byte register 4 is ah.
   auto writes_byte = [&](unsigned r) { return writes(r == 0 || (r == 4 && !rex)); };
-  auto writes_rm = [&](bool byte) { return memory ? Effect::none : byte ? writes_byte(rm) : writes(rm == 0); };
+  auto writes_rm = [&](bool byte) {
+    return memory ? Effect::none : byte ? writes_byte(rm) : writes(rm == 0);
+  };
   auto writes_reg = [&](bool byte) { return byte ? writes_byte(reg) : writes(reg == 0); };
 
   if (two) {
-    if (op >= 0x80 && op <= 0x8f) return Effect::none;                                    // jcc
-    if (op >= 0x18 && op <= 0x1f) return Effect::none;                                    // no-ops, endbr, prefetch
-    if (op >= 0x40 && op <= 0x4f) return writes_reg(false);                               // cmovcc
-    if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf) return writes_reg(false);   // movzx, movsx
-    if (op >= 0x90 && op <= 0x9f) return writes_rm(true);                                 // setcc
+    if (op >= 0x80 && op <= 0x8f) return Effect::none;       // jcc
+    if (op >= 0x18 && op <= 0x1f) return Effect::none;       // no-ops, endbr, prefetch
+    if (op >= 0x40 && op <= 0x4f) return writes_reg(false);  // cmovcc
+    if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf) return writes_reg(false);  // movzx, movsx
+    if (op >= 0x90 && op <= 0x9f) return writes_rm(true);                                // setcc
     switch (op) {  // moves and logic between vector registers and memory
-      case 0x10: case 0x11: case 0x12: case 0x13: case 0x14: case 0x16: case 0x17: case 0x28: case 0x29: case 0x57:
-      case 0x60: case 0x61: case 0x62: case 0x6c: case 0x6d: case 0x6e: case 0x6f: case 0x70: case 0x7f: case 0xc6:
-      case 0xd6: case 0xe7: case 0xef:
+      case 0x10:
+      case 0x11:
+      case 0x12:
+      case 0x13:
+      case 0x14:
+      case 0x16:
+      case 0x17:
+      case 0x28:
+      case 0x29:
+      case 0x57:
+      case 0x60:
+      case 0x61:
+      case 0x62:
+      case 0x6c:
+      case 0x6d:
+      case 0x6e:
+      case 0x6f:
+      case 0x70:
+      case 0x7f:
+      case 0xc6:
+      case 0xd6:
+      case 0xe7:
+      case 0xef:
         return Effect::none;
-      default: return Effect::unknown;
+      default:
+        return Effect::unknown;
     }
   }
   if (op < 0x40 && (op & 7) < 6) {  // add or adc sbb and sub xor cmp
@@ -52,11 +76,16 @@ Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
     }
     if (compare) return Effect::none;
     switch (op & 7) {
-      case 0: return writes_rm(true);
-      case 1: return writes_rm(false);
-      case 2: return writes_reg(true);
-      case 3: return writes_reg(false);
-      default: return Effect::unknown;
+      case 0:
+        return writes_rm(true);
+      case 1:
+        return writes_rm(false);
+      case 2:
+        return writes_reg(true);
+      case 3:
+        return writes_reg(false);
+      default:
+        return Effect::unknown;
     }
   }
   if (op >= 0x50 && op <= 0x57) return Effect::none;  // push
@@ -70,14 +99,38 @@ Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
     return Effect::constant;
   }
   switch (op) {
-    case 0x63: case 0x69: case 0x6b: case 0x8b: case 0x8d: return writes_reg(false);
-    case 0x8a: return writes_reg(true);
-    case 0x88: case 0xc0: case 0xc6: case 0xd0: case 0xd2: return writes_rm(true);
-    case 0x89: case 0xc1: case 0xd1: case 0xd3: return writes_rm(false);
-    case 0x68: case 0x6a: case 0x84: case 0x85: case 0xa8: case 0xa9: return Effect::none;
-    case 0x90: return writes(rex & 1);
-    case 0x80: return (reg & 7) == 7 ? Effect::none : writes_rm(true);
-    case 0x81: case 0x83:
+    case 0x63:
+    case 0x69:
+    case 0x6b:
+    case 0x8b:
+    case 0x8d:
+      return writes_reg(false);
+    case 0x8a:
+      return writes_reg(true);
+    case 0x88:
+    case 0xc0:
+    case 0xc6:
+    case 0xd0:
+    case 0xd2:
+      return writes_rm(true);
+    case 0x89:
+    case 0xc1:
+    case 0xd1:
+    case 0xd3:
+      return writes_rm(false);
+    case 0x68:
+    case 0x6a:
+    case 0x84:
+    case 0x85:
+    case 0xa8:
+    case 0xa9:
+      return Effect::none;
+    case 0x90:
+      return writes(rex & 1);
+    case 0x80:
+      return (reg & 7) == 7 ? Effect::none : writes_rm(true);
+    case 0x81:
+    case 0x83:
       // or $-1,%eax is nobody's system call number.
       return (reg & 7) == 7 ? Effect::none : writes_rm(false);
     case 0xc7:
@@ -86,13 +139,15 @@ Effect effect_on_rax(const uint8_t* p, const Insn& insn, long* value) {
         return Effect::constant;
       }
       return writes_rm(false);
-    case 0xf6: case 0xf7:
+    case 0xf6:
+    case 0xf7:
       if ((reg & 7) < 2) return Effect::none;  // test
       return (reg & 7) < 4 ? writes_rm(op == 0xf6) : Effect::unknown;
     case 0xff:
       if ((reg & 7) < 2) return writes_rm(false);
       return (reg & 7) == 6 ? Effect::none : Effect::unknown;
-    default: return Effect::unknown;
+    default:
+      return Effect::unknown;
   }
 }
 
@@ -112,11 +167,14 @@ bool entered(const Flow& flow, const Vec<uintptr_t>& far, uintptr_t base, uint32
 bool movable(const Insn& insn, bool last) {
   switch (insn.kind) {
     case Kind::plain:
-    case Kind::jump_if: return true;
+    case Kind::jump_if:
+      return true;
     case Kind::jump:
     case Kind::jump_indirect:
-    case Kind::end: return last;
-    default: return false;
+    case Kind::end:
+      return last;
+    default:
+      return false;
   }
 }
 
@@ -156,7 +214,8 @@ bool in_short_reach(const Insn& site, uint32_t target) {
 }
 
 // Padding of 5 bytes that no flow reaches.
-bool find_padding(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, uint32_t* at) {
+bool find_padding(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base,
+                  uint32_t* at) {
   uint32_t lo = site.end() < 128 ? 0 : site.end() - 128;
   for (uint32_t hi; lo < flow.size() && (lo < site.end() || in_short_reach(site, lo)); lo = hi + 1) {
     hi = lo;
@@ -173,7 +232,8 @@ bool find_padding(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far,
 }
 
 // Code that gives way to two jumps: the first to its copy, the second the hop.
-bool find_eviction(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Window* out) {
+bool find_eviction(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base,
+                   Window* out) {
   bool found = false;
   if (flow.has_hidden_entries()) return false;
   uint32_t lo = site.end() < 128 ? 0 : site.end() - 128;
@@ -194,28 +254,34 @@ bool find_eviction(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far
 long constant_number(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base) {
   const Insn* cur = &site;
   for (unsigned step = 0; step < 40; ++step) {
-    if (flow.is_target(cur->offset) || far_hit(far, base + cur->offset - 1, base + cur->offset + 1)) return -1;
+    if (flow.is_target(cur->offset) || far_hit(far, base + cur->offset - 1, base + cur->offset + 1))
+      return -1;
     const Insn* previous = flow.before(cur->offset);
     if (!previous || previous->kind == Kind::call || previous->kind == Kind::syscall) return -1;
     long value;
     switch (effect_on_rax(flow.bytes() + previous->offset, *previous, &value)) {
-      case Effect::constant: return value;
-      case Effect::unknown: return -1;
-      case Effect::none: break;
+      case Effect::constant:
+        return value;
+      case Effect::unknown:
+        return -1;
+      case Effect::none:
+        break;
     }
     cur = previous;
   }
   return -1;
 }
 
-const char* place(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Placement* out) {
+const char* place(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base,
+                  Placement* out) {
   *out = {};
   bool found = false;
   unsigned best = 0;
   const Insn* first = &site;
   while (first && site.end() - first->offset <= kMaxWindow) {
     Window w;
-    if (grow(flow, *first, &site, kJump, &w) && !flow.taken(w.lo, w.hi) && !entered(flow, far, base, w.lo, w.hi)) {
+    if (grow(flow, *first, &site, kJump, &w) && !flow.taken(w.lo, w.hi) &&
+        !entered(flow, far, base, w.lo, w.hi)) {
       unsigned c = cost(w, site, flow.has_indirect_jumps());
       if (!found || c < best) {
         out->window = w;
@@ -228,7 +294,8 @@ const char* place(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far,
   return found ? nullptr : "branches enter its neighbours, or they cannot move";
 }
 
-const char* place_hop(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base, Placement* out) {
+const char* place_hop(const Flow& flow, const Insn& site, const Vec<uintptr_t>& far, uintptr_t base,
+                      Placement* out) {
   *out = {};
   if (entered(flow, far, base, site.offset, site.end())) return "a branch enters the instruction itself";
   if (flow.taken(site.offset, site.end())) return "overlaps a neighbour that is redirected";

@@ -28,7 +28,8 @@ inline void each_branch(const uint8_t* begin, const uint8_t* end, Hit hit) {
   constexpr uint64_t kMask = kCalls ? 0xfe : 0xff, kJump = kCalls ? 0xe8 : 0xe9;
   auto target = [](const uint8_t* p) {
     unsigned two = *p == 0x0f;
-    return reinterpret_cast<uintptr_t>(p) + 5 + two + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1 + two)));
+    return reinterpret_cast<uintptr_t>(p) + 5 + two +
+           static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + 1 + two)));
   };
   constexpr unsigned kBatch = 256;
   uint16_t words[kBatch];
@@ -75,11 +76,13 @@ NearMap::NearMap(const Vec<uintptr_t>& sites, Range reach) : reach_(reach) {
   bits_.resize(((reach.hi - reach.lo) >> kShift) / 64 + 2);
   for (uintptr_t s : sites) {
     uintptr_t b = s - kNearby < reach.lo ? 0 : (s - kNearby - reach.lo) >> kShift;
-    for (; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < bits_.size(); ++b) bits_[b / 64] |= 1ul << (b % 64);
+    for (; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < bits_.size(); ++b)
+      bits_[b / 64] |= 1ul << (b % 64);
   }
 }
 
-void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites, Vec<uintptr_t>* out) {
+void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites,
+                       Vec<uintptr_t>* out) {
   each_branch<false>(begin, end, [&](uintptr_t target) {
     if (__builtin_expect(near_sites.test(target), 0)) out->push(target);
   });

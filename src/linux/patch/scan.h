@@ -32,7 +32,8 @@ class NearMap {
 // displacement and that lands near a site. It sees more than there is, never less: that only makes a
 // placement choose other neighbours. This is how jumps from the cold part of a function back into its hot
 // part are found.
-void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites, Vec<uintptr_t>* out);
+void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites,
+                       Vec<uintptr_t>* out);
 
 // The same, and calls, with targets anywhere in [to.lo,to.hi).
 void find_branches_into(const uint8_t* begin, const uint8_t* end, Range to, Vec<uintptr_t>* out);

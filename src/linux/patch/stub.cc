@@ -31,7 +31,7 @@ bool add_area(const Area& area) {
   __atomic_store_n(&g_areas[i].end, area.end, __ATOMIC_RELAXED);
   __atomic_store_n(&g_areas[i].records, area.records, __ATOMIC_RELAXED);
   __atomic_store_n(&g_areas[i].record_count, area.record_count, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_areas[i].start, area.start, __ATOMIC_RELEASE);        // pairs with find_area
+  __atomic_store_n(&g_areas[i].start, area.start, __ATOMIC_RELEASE);     // pairs with find_area
   if (i == n) __atomic_store_n(&g_area_count, n + 1, __ATOMIC_RELEASE);  // pairs with find_area
   return true;
 }
@@ -44,7 +44,8 @@ int32_t load4(const uint8_t* p) {
 
 }  // namespace
 
-const char* StubWriter::open(const Maps& maps, uintptr_t lo, uintptr_t hi, size_t bytes, size_t records, void* entry) {
+const char* StubWriter::open(const Maps& maps, uintptr_t lo, uintptr_t hi, size_t bytes, size_t records,
+                             void* entry) {
   stubs_length_ = (16 + bytes + 15) & ~15ul;
   length_ = page_up(stubs_length_ + records * sizeof(StubRecord));
   for (unsigned attempt = 0; attempt < 64; ++attempt) {
@@ -98,7 +99,8 @@ bool StubWriter::move(const Insn& insn, const uint8_t* code, uintptr_t base) {
   }
   if (!insn.rip_relative) return bytes(p, insn.length);
   unsigned behind = insn.length - insn.disp_offset - 4u;
-  uintptr_t operand = base + insn.end() + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + insn.disp_offset)));
+  uintptr_t operand =
+      base + insn.end() + static_cast<uintptr_t>(static_cast<intptr_t>(load4(p + insn.disp_offset)));
   return bytes(p, insn.disp_offset) && rel32(operand, behind) && bytes(p + insn.disp_offset + 4, behind);
 }
 
@@ -106,7 +108,8 @@ uintptr_t StubWriter::emit(const Window& w, const uint8_t* code, uintptr_t base,
   size_t begin = used_;
   uintptr_t stub = start_ + used_;
   // As if a syscall stood right before moved code that has none.
-  StubRecord record{static_cast<uint32_t>(begin), 0, 0, 0, 0, static_cast<uint8_t>(w.hi - w.lo), base + w.lo - 2};
+  StubRecord record{
+      static_cast<uint32_t>(begin), 0, 0, 0, 0, static_cast<uint8_t>(w.hi - w.lo), base + w.lo - 2};
   bool ok = true;
   for (unsigned i = 0; i < w.count && ok; ++i) {
     const Insn& insn = w.moved[i];
@@ -114,12 +117,15 @@ uintptr_t StubWriter::emit(const Window& w, const uint8_t* code, uintptr_t base,
       ok = move(insn, code, base);
       continue;
     }
-    static constexpr uint8_t kHead[] = {0xf3, 0x48, 0x0f, 0xae, 0xc9, 0xe3, 0x0d, 0x4c, 0x8d, 0x1d, 8, 0, 0, 0, 0xff, 0x25};
+    static constexpr uint8_t kHead[] = {0xf3, 0x48, 0x0f, 0xae, 0xc9, 0xe3, 0x0d, 0x4c,
+                                        0x8d, 0x1d, 8,    0,    0,    0,    0xff, 0x25};
     static constexpr uint8_t kSyscall[] = {0x0f, 0x05};
-    static_assert(sizeof kHead + 4 == kStubPlainOffset && kStubPlainOffset + sizeof kSyscall == kStubRestartOffset);
+    static_assert(sizeof kHead + 4 == kStubPlainOffset &&
+                  kStubPlainOffset + sizeof kSyscall == kStubRestartOffset);
     static_assert(7 + kHead[6] == kStubPlainOffset && 14 + kHead[10] == kStubRestartOffset);
     record.restart = static_cast<uint16_t>(used_ - begin);
-    ok = bytes(kHead, sizeof kHead) && rel32(start_ + offsetof(AreaHead, entry)) && bytes(kSyscall, sizeof kSyscall);
+    ok = bytes(kHead, sizeof kHead) && rel32(start_ + offsetof(AreaHead, entry)) &&
+         bytes(kSyscall, sizeof kSyscall);
     record.back = static_cast<uint16_t>(used_ - begin);
     CHECK(!ok || record.back - record.restart == kStubRestartOffset);
     record.before = static_cast<uint8_t>(site->offset - w.lo);

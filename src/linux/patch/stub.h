@@ -15,12 +15,12 @@ struct AreaHead {
 
 // One stub as program_pc() sees it: three parts, each standing for a part of the program.
 struct StubRecord {
-  uint32_t start;        // from the area's start
-  uint16_t restart;      // from `start`: the redirected call itself begins
-  uint16_t back;         // from `start`: it is done
-  uint16_t end;          // from `start`
-  uint8_t before, after; // bytes moved from before and from after the syscall
-  uintptr_t site;        // address of the `syscall` instruction
+  uint32_t start;         // from the area's start
+  uint16_t restart;       // from `start`: the redirected call itself begins
+  uint16_t back;          // from `start`: it is done
+  uint16_t end;           // from `start`
+  uint8_t before, after;  // bytes moved from before and from after the syscall
+  uintptr_t site;         // address of the `syscall` instruction
 };
 
 // Writes stubs for one object into a fresh area, then seals it executable.
@@ -49,7 +49,9 @@ class StubWriter {
 };
 
 // Upper bound of a stub for a window of `length` bytes with `count` instructions.
-constexpr size_t stub_bound(uint32_t length, unsigned count) { return (22 + 5 + length + 4 * count + 15) & ~15ul; }
+constexpr size_t stub_bound(uint32_t length, unsigned count) {
+  return (22 + 5 + length + 4 * count + 15) & ~15ul;
+}
 
 bool area_covers(uintptr_t pc);
 uintptr_t area_program_pc(uintptr_t pc);

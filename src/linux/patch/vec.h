@@ -49,8 +49,9 @@ class Vec {
     if (n <= capacity_) return;
     size_t want = n > 2 * capacity_ ? n : 2 * capacity_;
     size_t bytes = page_up(want * sizeof(T));
-    long memory = data_ ? kernel::sys(__NR_mremap, data_, page_up(capacity_ * sizeof(T)), bytes, MREMAP_MAYMOVE)
-                        : kernel::sys(__NR_mmap, nullptr, bytes, kRead | kWrite, kMapPrivate | kMapAnonymous, -1, 0);
+    long memory =
+        data_ ? kernel::sys(__NR_mremap, data_, page_up(capacity_ * sizeof(T)), bytes, MREMAP_MAYMOVE)
+              : kernel::sys(__NR_mmap, nullptr, bytes, kRead | kWrite, kMapPrivate | kMapAnonymous, -1, 0);
     CHECK(!kernel::is_error(memory));
     data_ = reinterpret_cast<T*>(memory);
     capacity_ = bytes / sizeof(T);
