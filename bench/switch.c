@@ -36,7 +36,8 @@ static double run_together(void* (*body)(void*), int count, const struct options
   pthread_barrier_init(&turns.start, NULL, (unsigned)count);
   for (int i = 0; i < count; ++i) threads[i] = start_thread(body, (void*)(intptr_t)i);
   for (int i = 0; i < count; ++i) {
-    EXPECT(join_thread(threads[i]) == &spans[i], "thread %d returned a wrong value", i);
+    void* back = join_thread(threads[i]);
+    EXPECT(back == &spans[i], "thread %d returned %p, not %p", i, back, (void*)&spans[i]);
   }
   struct span all = spans[0];
   for (int i = 1; i < count; ++i) {

@@ -20,10 +20,12 @@ namespace upcall::tool {
 namespace {
 
 constexpr std::array<std::string_view, 5> kTopics = {"patch", "syscall", "sched", "signal", "start"};
-constexpr long kShortestQuantumUs = 100;
+// The limits of the runtime (src/runtime/config.cc), refused here before the program is looked for.
+constexpr long kShortestQuantumUs = 50;
 constexpr long kLongestQuantumUs = 10'000'000;
-// More than any machine has: a larger number in the environment is a slip, not a wish.
-constexpr long kMostProcessors = 4096;
+constexpr long kMostProcessors = 256;
+// Size of an affinity mask that no kernel refuses as too small.
+constexpr int kMostCpus = 8192;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& value, const std::string& accepted) {
   throw Failure(kUsage, fmt::format("{}: bad value '{}'; accepted: {}", source, value, accepted));
@@ -40,19 +42,20 @@ std::optional<long> whole_number(std::string_view text) {
 std::string check_processors(const std::string& source, const std::string& value, bool from_environment) {
   long cpus = static_cast<long>(usable_cpus().size());
   auto count = whole_number(value);
-  std::string accepted = fmt::format("1 to {} (the CPUs that this process may use)", cpus);
+  long most = std::min(cpus, kMostProcessors);
+  std::string accepted = fmt::format("1 to {} (the CPUs that this process may use)", most);
   if (!count || *count < 1 || *count > kMostProcessors) refuse(source, value, accepted);
-  if (*count > cpus) {
+  if (*count > most) {
     // A variable outlives the place it was set for: under `taskset` it means "as many as there are".
     if (!from_environment) refuse(source, value, accepted);
-    count = cpus;
+    count = most;
   }
   return std::to_string(*count);
 }
 
 std::string check_quantum(const std::string& source, const std::string& value) {
   static const char* accepted =
-      "0 (no time slices) or 100us to 10s, a whole number with its unit us, ms or s";
+      "0 (no time slices) or 50us to 10s, a whole number with its unit us, ms or s";
   if (value == "0") return value;
   size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   auto count = whole_number(std::string_view(value).substr(0, digits));
@@ -108,11 +111,11 @@ std::string check_flag(const std::string& source, const std::string& value) {
 
 std::vector<int> usable_cpus() {
   std::vector<int> cpus;
-  cpu_set_t* set = CPU_ALLOC(kMostProcessors);
-  size_t size = CPU_ALLOC_SIZE(kMostProcessors);
+  cpu_set_t* set = CPU_ALLOC(kMostCpus);
+  size_t size = CPU_ALLOC_SIZE(kMostCpus);
   CPU_ZERO_S(size, set);
   if (sched_getaffinity(0, size, set) == 0) {
-    for (int cpu = 0; cpu < kMostProcessors; ++cpu) {
+    for (int cpu = 0; cpu < kMostCpus; ++cpu) {
       if (CPU_ISSET_S(cpu, size, set)) cpus.push_back(cpu);
     }
   }
