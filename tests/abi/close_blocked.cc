@@ -1,4 +1,4 @@
-// abi: threads=5
+// abi: threads=3
 // End of file and shutdown end reads that are blocked; a closed reader ends a blocked write with EPIPE and SIGPIPE
 // on the writing thread.
 #include <sys/socket.h>

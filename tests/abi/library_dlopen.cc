@@ -1,4 +1,4 @@
-// abi: threads=24
+// abi: threads=21
 // Libraries loaded later, by main and by a thread: their threads and their own `syscall` instructions are user-level
 // threads' too; a constructor that starts a thread works under the loader's lock; dlclose, and loading again.
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// abi: threads=30
+// abi: threads=26
 // Normal, recursive, error-checking and adaptive mutexes: exclusion, trylock, and each kind's own answers.
 #include "abi.h"
 

@@ -1,4 +1,4 @@
-// abi: threads=6
+// abi: threads=5
 // A process-shared mutex and condition variable in shared memory, between threads of two processes.
 #include <sys/mman.h>
 
