@@ -54,8 +54,7 @@ std::string check_processors(const std::string& source, const std::string& value
 }
 
 std::string check_quantum(const std::string& source, const std::string& value) {
-  static const char* accepted =
-      "0 (no time slices) or 50us to 10s, a whole number with its unit us, ms or s";
+  static const char* accepted = "0 (no time slices) or 50us to 10s, a whole number with its unit us, ms or s";
   if (value == "0") return value;
   size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   auto count = whole_number(std::string_view(value).substr(0, digits));
