@@ -34,6 +34,16 @@ atomic<uint32_t> g_count{0};
 constexpr unsigned long kernel_thread_flags =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID;
 
+// A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
+// before it has said who it is.
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid) noexcept {
+  uint64_t all = ~0ull, before;
+  kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
+  long r = upcall_clone(kernel_thread_flags, stack, f, argument, tid, nullptr);
+  kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
+  return r;
+}
+
 void install_altstack(Activation* a) noexcept {
   struct {
     void* sp;
@@ -85,6 +95,8 @@ void activation_main(void* argument) {
   auto* a = static_cast<Activation*>(argument);
   arch::write_gs(reinterpret_cast<uint64_t>(a));
   install_altstack(a);
+  uint64_t mask = activation_mask;
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   pin_self(a->processor->cpu);
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
@@ -140,7 +152,7 @@ bool spawn_activation(Processor* p) noexcept {
   Activation* a = new_activation_record();
   if (!a) return false;
   a->processor = p;
-  long r = upcall_clone(kernel_thread_flags, a->stack_top, activation_main, a, &a->tid, nullptr);
+  long r = clone_quietly(a->stack_top, activation_main, a, &a->tid);
   if (kernel::is_error(r)) return false;
   g_counters.activations_created.fetch_add(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
@@ -150,7 +162,7 @@ bool spawn_activation(Processor* p) noexcept {
 long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
-  long r = upcall_clone(kernel_thread_flags, stack + stack_bytes, f, argument, tid, nullptr);
+  long r = clone_quietly(stack + stack_bytes, f, argument, tid);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
     return r;

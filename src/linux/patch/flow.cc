@@ -20,6 +20,7 @@ void Flow::analyse(const Function& f, const uint8_t* bytes, const ElfImage& imag
   indirect_ = broken_ = false;
   insns_.clear();
   tables_.clear();
+  tables_read_ = 0;
   work_.clear();
   index_.resize(size_);
   flags_.resize(size_);
@@ -113,31 +114,27 @@ void Flow::note_table(const Insn& insn) {
     absolute = true;
   }
   if (image_->code_around(table)) return;
-  tables_.push({table, absolute, false});
+  tables_.push({table, absolute});
 }
 
 void Flow::read_tables() {
-  for (size_t i = 0; i < tables_.size(); ++i) {
-    if (tables_[i].done) continue;
-    tables_[i].done = true;
-    read_table(tables_[i].vaddr, tables_[i].absolute);
-  }
+  for (; tables_read_ < tables_.size(); ++tables_read_)
+    read_table(tables_[tables_read_].vaddr, tables_[tables_read_].absolute);
 }
 
-bool Flow::read_table(uintptr_t table, bool absolute) {
+void Flow::read_table(uintptr_t table, bool absolute) {
   size_t width = absolute ? 8 : 4;
   constexpr size_t kMaxEntries = 4096;
   for (size_t i = 0; i < kMaxEntries; ++i) {
     const uint8_t* p = image_->at(table + i * width, width);
-    if (!p) return i > 0;
+    if (!p) return;
     uintptr_t target = absolute ? load<uint64_t>(p)
                                 : table + static_cast<uintptr_t>(static_cast<intptr_t>(load<int32_t>(p)));
-    if (target < function_.start || target >= function_.end) return i > 0;
+    if (target < function_.start || target >= function_.end) return;
     uint32_t offset = static_cast<uint32_t>(target - function_.start);
-    if (inside_insn(offset)) return i > 0;
+    if (inside_insn(offset)) return;
     mark_target(offset);
   }
-  return true;
 }
 
 void Flow::sweep() {

@@ -55,7 +55,7 @@ class Flow {
   void mark_target(intptr_t offset);
   void note_table(const Insn& insn);
   void read_tables();
-  bool read_table(uintptr_t table, bool absolute);
+  void read_table(uintptr_t table, bool absolute);
 
   Function function_{};
   const uint8_t* bytes_ = nullptr;
@@ -70,9 +70,9 @@ class Flow {
   struct Table {
     uintptr_t vaddr;
     bool absolute;
-    bool done;
   };
   Vec<Table> tables_{};
+  size_t tables_read_ = 0;
 };
 
 }  // namespace upcall::patch

@@ -100,11 +100,19 @@ void Patcher::run(int fd, Maps* maps) {
   ws_.plans.clear();
   for (size_t i = 0; i < object_.sites.size(); ++i)
     if (relevant(object_.sites[i])) examine(i);
+  if (!unsure_.empty()) {
+    look_for_entries();
+    loaded_ = false;
+    for (size_t i = 0; i < object_.sites.size(); ++i)
+      if (relevant(object_.sites[i]) && !planned(i)) examine(i);
+  }
   if (!ws_.plans.empty()) apply(maps);
   object_.complete = phase_ == Phase::all || object_.sites.empty();
   if (object_.complete) object_.far.release();
   image_.close();
   jumps_.release();
+  unsure_.release();
+  entries_.release();
 }
 
 bool Patcher::open(int fd, Maps* maps) {
@@ -148,11 +156,12 @@ bool Patcher::relevant(const Site& site) const {
 void Patcher::collect_far_branches() {
   if (object_.far_known) return;
   object_.far_known = true;
-  ws_.addresses.clear();
-  for (const Site& s : object_.sites) ws_.addresses.push(s.address);
+  Vec<Range> around;
+  for (const Site& s : object_.sites) around.push({s.address - kNearby, s.address + kNearby});
   Vec<uintptr_t>& far = object_.far;
-  NearMap near_sites(ws_.addresses, {object_.start, object_.end});
-  each_code_range([&](const uint8_t* lo, const uint8_t* hi) { find_far_branches(lo, hi, near_sites, &far); });
+  NearMap near_sites(around, {object_.start, object_.end});
+  around.release();
+  each_code_range([&](const uint8_t* lo, const uint8_t* hi) { find_far_jumps(lo, hi, near_sites, &far); });
   // Assembly gives names to places inside functions, to be entered there.
   image_.for_each_code_symbol([&](uintptr_t value, uintptr_t, bool) {
     if (near_sites.test(value + image_.bias())) far.push(value + image_.bias());
@@ -189,40 +198,56 @@ bool Patcher::load_function(uintptr_t vaddr, Site* site) {
       return settle(State::not_code, "memory differs from the file");
   }
   ws_.flow.analyse(f, ws_.bytes.begin(), image_);
+  for (const Workspace::Plan& p : ws_.plans)
+    if (p.base == base) take(p.placement);
   for (const Edit& e : object_.edits)
     if (e.address >= base && e.address + e.length <= base + size)
       ws_.flow.take(static_cast<uint32_t>(e.address - base),
                     static_cast<uint32_t>(e.address - base + e.length));
   loaded_ = true;
-  looked_ = swept_ = false;
+  swept_ = false;
   return true;
 }
 
-// Ways into the loaded function from outside: jumps between the parts of a split function, symbols inside.
+// Ways into functions from elsewhere (calls, jumps between the parts of a split function, symbols), for all
+// functions with postponed sites at once: it takes a look at all code of the object.
 void Patcher::look_for_entries() {
   looked_ = true;
-  Function f = ws_.flow.function();
-  Vec<uintptr_t> entries;
-  uintptr_t bias = image_.bias();
-  each_code_range([&](const uint8_t* lo, const uint8_t* hi) {
-    find_branches_into(lo, hi, {f.start + bias, f.next + bias}, &entries);
-  });
-  for (uintptr_t e : entries)
-    if (!ws_.flow.inside_insn(static_cast<uint32_t>(e - bias - f.start))) ws_.flow.add_entry(e - bias);
-  entries.release();
+  Range all = {~0ul, 0};
+  for (const Range& f : unsure_) {
+    if (f.lo < all.lo) all.lo = f.lo;
+    if (f.hi > all.hi) all.hi = f.hi;
+  }
+  NearMap blocks(unsure_, all);
+  each_code_range(
+      [&](const uint8_t* lo, const uint8_t* hi) { find_far_branches(lo, hi, blocks, &entries_); });
   image_.for_each_code_symbol([&](uintptr_t value, uintptr_t, bool) {
-    if (value > f.start && value < f.next) ws_.flow.add_entry(value);
+    if (blocks.test(value + image_.bias())) entries_.push(value + image_.bias());
   });
+  blocks.release();
+  sort(entries_.begin(), entries_.size());
 }
 
-const Insn* Patcher::confirm(uint32_t offset) {
-  if (ws_.flow.known(offset) || ws_.flow.ruled_out(offset)) return ws_.flow.at(offset);
-  if (!looked_) look_for_entries();
-  if (!ws_.flow.known(offset) && ws_.flow.has_hidden_entries() && !swept_) {
-    ws_.flow.sweep();
+// Null: no instruction begins there, or (postponed) it is not yet known whether one does.
+const Insn* Patcher::confirm(uint32_t offset, bool* postponed) {
+  Flow& flow = ws_.flow;
+  *postponed = false;
+  if (flow.known(offset) || flow.ruled_out(offset)) return flow.at(offset);
+  uintptr_t base = flow.function().start + image_.bias(), end = flow.function().next + image_.bias();
+  if (!looked_) {
+    unsure_.push({base, end});
+    *postponed = true;
+    return nullptr;
+  }
+  for (size_t i = lower_bound(entries_.begin(), entries_.size(), base);
+       i < entries_.size() && entries_[i] < end; ++i)
+    if (!flow.inside_insn(static_cast<uint32_t>(entries_[i] - base)))
+      flow.add_entry(entries_[i] - image_.bias());
+  if (!flow.known(offset) && flow.has_hidden_entries() && !swept_) {
+    flow.sweep();
     swept_ = true;
   }
-  return ws_.flow.at(offset);
+  return flow.at(offset);
 }
 
 void Patcher::examine(size_t index) {
@@ -231,7 +256,9 @@ void Patcher::examine(size_t index) {
   if (!load_function(vaddr, &site)) return;
   Flow& flow = ws_.flow;
   uint32_t offset = static_cast<uint32_t>(vaddr - flow.function().start);
-  const Insn* insn = confirm(offset);
+  bool postponed;
+  const Insn* insn = confirm(offset, &postponed);
+  if (postponed) return;
   if (!insn || insn->kind != Kind::syscall) {
     site.state = State::not_code;
     site.reason = insn || flow.inside_insn(offset) || flow.ruled_out(offset)
@@ -258,13 +285,23 @@ void Patcher::examine(size_t index) {
     site.reason = why;
     return;
   }
-  const Placement& p = plan.placement;
-  flow.take(p.window.lo, p.window.hi);
-  if (p.evicted.count)
-    flow.take(p.evicted.lo, p.evicted.hi);
-  else if (p.hop)
-    flow.take(p.hop_at, p.hop_at + kJump);
+  take(plan.placement);
   ws_.plans.push(plan);
+}
+
+bool Patcher::planned(size_t site) const {
+  for (const Workspace::Plan& p : ws_.plans)
+    if (p.site == site) return true;
+  return false;
+}
+
+// These bytes of the loaded function are no longer free.
+void Patcher::take(const Placement& p) {
+  ws_.flow.take(p.window.lo, p.window.hi);
+  if (p.evicted.count)
+    ws_.flow.take(p.evicted.lo, p.evicted.hi);
+  else if (p.hop)
+    ws_.flow.take(p.hop_at, p.hop_at + kJump);
 }
 
 // Few sites come to this: where branches land around them is looked up for each.

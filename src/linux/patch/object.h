@@ -88,7 +88,9 @@ class Patcher {
   void collect_far_branches();
   void examine(size_t site);
   bool load_function(uintptr_t vaddr, Site* site);
-  const Insn* confirm(uint32_t offset);
+  const Insn* confirm(uint32_t offset, bool* postponed);
+  bool planned(size_t site) const;
+  void take(const Placement& p);
   void look_for_entries();
   void apply(Maps* maps);
   const char* write_stubs(Maps* maps, StubWriter* writer);
@@ -103,7 +105,9 @@ class Patcher {
   Workspace& ws_;
   ElfImage image_{};
   bool loaded_ = false;  // ws_.flow holds a function of this object
-  bool looked_ = false;  // entries from elsewhere were looked for
+  bool looked_ = false;  // entries_ is filled
+  Vec<Range> unsure_{};  // functions, in memory, with sites that the flow from their start does not reach
+  Vec<uintptr_t> entries_{};  // ascending
   bool swept_ = false;
   struct Jump {
     uintptr_t at, to;

@@ -72,19 +72,23 @@ void find_syscall_bytes(const uint8_t* begin, const uint8_t* end, Vec<uintptr_t>
     if (p[0] == 0x0f && p[1] == 0x05) out->push(reinterpret_cast<uintptr_t>(p));
 }
 
-NearMap::NearMap(const Vec<uintptr_t>& sites, Range reach) : reach_(reach) {
+NearMap::NearMap(const Vec<Range>& ranges, Range reach) : reach_(reach) {
   bits_.resize(((reach.hi - reach.lo) >> kShift) / 64 + 2);
-  for (uintptr_t s : sites) {
-    uintptr_t b = s - kNearby < reach.lo ? 0 : (s - kNearby - reach.lo) >> kShift;
-    for (; b <= (s + kNearby - reach.lo) >> kShift && b / 64 < bits_.size(); ++b)
-      bits_[b / 64] |= 1ul << (b % 64);
+  for (const Range& r : ranges) {
+    uintptr_t b = r.lo < reach.lo ? 0 : (r.lo - reach.lo) >> kShift;
+    for (; b <= (r.hi - reach.lo) >> kShift && b / 64 < bits_.size(); ++b) bits_[b / 64] |= 1ul << (b % 64);
   }
 }
 
-void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& near_sites,
-                       Vec<uintptr_t>* out) {
+void find_far_jumps(const uint8_t* begin, const uint8_t* end, const NearMap& map, Vec<uintptr_t>* out) {
   each_branch<false>(begin, end, [&](uintptr_t target) {
-    if (__builtin_expect(near_sites.test(target), 0)) out->push(target);
+    if (__builtin_expect(map.test(target), 0)) out->push(target);
+  });
+}
+
+void find_far_branches(const uint8_t* begin, const uint8_t* end, const NearMap& map, Vec<uintptr_t>* out) {
+  each_branch<true>(begin, end, [&](uintptr_t target) {
+    if (__builtin_expect(map.test(target), 0)) out->push(target);
   });
 }
 
