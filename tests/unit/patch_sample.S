@@ -238,6 +238,26 @@ sample_split:
         ret
         finish  sample_hot
 
+// long(): calls a routine that has neither symbol nor unwind entry.
+        function sample_caller
+        call    .Lnameless
+        ret
+        finish  sample_caller
+        .p2align 4
+.Lnameless:
+        movl    $39, %eax
+        syscall
+        ret
+
+// long(cold): the call itself is in the middle of a cold part, which only a jump from here reaches.
+        function sample_cold_call
+        testl   %edi, %edi
+        jnz     .Lcold_call
+        xorl    %eax, %eax
+.Lcold_back:
+        ret
+        finish  sample_cold_call
+
 // long(): two calls side by side; returns the sum.
         function sample_two
         movl    $39, %eax
@@ -281,6 +301,10 @@ sample_split:
         .cfi_startproc
 .Lcold: movl    $102, %eax
         jmp     .Lhot
+.Lcold_call:
+        movl    $39, %eax
+        syscall
+        jmp     .Lcold_back
         .cfi_endproc
 
         .section .rodata

@@ -148,6 +148,9 @@ int check_results(const Sample& s) {
   CHECK_THAT(s.call("sample_split") == pid);
   CHECK_THAT(s.call("sample_hot", 0) == pid);
   CHECK_THAT(s.call("sample_hot", 1) == uid);
+  CHECK_THAT(s.call("sample_caller") == pid);
+  CHECK_THAT(s.call("sample_cold_call", 0) == 0);
+  CHECK_THAT(s.call("sample_cold_call", 1) == pid);
   CHECK_THAT(s.call("sample_two") == pid + parent);
   CHECK_THAT(s.call("sample_numbers", 1) == pid);
   CHECK_THAT(s.call("sample_numbers", 0) == uid);
@@ -182,6 +185,9 @@ int check_redirected(const Sample& s) {
       {"sample_hot", 0, 1},
       {"sample_hot", 1, 1},
       {"sample_two", 0, 2},
+      {"sample_caller", 0, 1},
+      {"sample_cold_call", 0, 0},
+      {"sample_cold_call", 1, 1},
       {"sample_numbers", 0, 1},
       {"sample_numbers", 1, 1},
       {"sample_read", -1, 0},
