@@ -20,6 +20,7 @@ int main() {
       pthread_mutex_lock(&mutex);
       burn(kMs / 2);
       pthread_mutex_unlock(&mutex);
+      nap(100'000);  // a mutex promises no turns: without a pause main might never get it
     }
   });
   for (int round = 0; round < 5; ++round) {
