@@ -23,7 +23,8 @@ def check_process(stats, args, problem):
     if missing:
         problem(f"statistics lack {', '.join(missing)}")
         return False
-    if stats["processors"] != args.processors:
+    # Processors beyond the first start with the first thread that is created.
+    if stats["processors"] != args.processors and (stats["threads_created"] > 0 or stats["processors"] > args.processors):
         problem(f"{stats['processors']} processors instead of {args.processors}")
     if stats["bound_threads"] != 0:
         problem(f"{stats['bound_threads']} bound threads (reasons: {stats.get('bound_reasons', 'none given')})")
