@@ -26,6 +26,7 @@ case_sort() {
 python_tests() {
   local lost
   step tests "$PYTHON" "$HERE/src/run_unittest.py" "test.$1" "$OUT/outcomes"
+  [ -f "$OUT/outcomes" ] || { problem "$1 did not get to its end; the last it said: $(tail -n 1 "$OUT/tests.err")"; return; }
   if [ "$MODE" = plain ]; then
     [ "$(grep -c '^ok ' "$OUT/outcomes")" -ge "$2" ] ||
       problem "fewer than $2 tests of $1 pass: $(grep -v '^ok ' "$OUT/outcomes" | head -n 5)"
