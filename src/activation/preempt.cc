@@ -5,6 +5,9 @@
 #include "arch/x86_64/cpu.h"
 #include "kernel/memory.h"
 
+// This library's code, by the linker.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[], etext[];  // NOLINT
+
 namespace upcall::activation {
 
 Thread* (*g_before_resume)(Thread*) = nullptr;
@@ -73,8 +76,12 @@ void on_preempt_signal(void* ucontext) noexcept {
       uc->rip = reinterpret_cast<uint64_t>(upcall_blocking_interrupted);
     return;
   }
-  auto begin = reinterpret_cast<uint64_t>(upcall_sigreturn_begin), end = reinterpret_cast<uint64_t>(upcall_sigreturn_end);
-  if (uc->rip >= begin && uc->rip < end) return;  // about to become a thread; the next tick finds it as one
+  // Not marked, but in our code: on the way in or out, about to become a thread by sigreturn, or in a handler that
+  // has just begun on the alternate stack (signals queue up). The next way out of the runtime takes notice.
+  if (uc->rip >= reinterpret_cast<uint64_t>(__ehdr_start) && uc->rip < reinterpret_cast<uint64_t>(etext)) {
+    a->resched.store(1, relaxed);
+    return;
+  }
   Thread* t = a->current;
   bool signals = t->attention.load(acquire) != 0;
   if (!a->processor->has_work() && !signals) return;

@@ -228,6 +228,8 @@ void ready_remote(Processor* p, Thread* t) noexcept {
     t->next = head;
     // fenced: pairs with idle's and enter_kernel's exchange of the owner word.
   } while (!p->inbox.compare_exchange_weak(head, t, fenced, relaxed));
+  // The owner may compute for long: the monitor will stop it when its slice is over.
+  if (!g_monitor_ticking.load(relaxed)) poke_monitor();
   kick(p);
 }
 

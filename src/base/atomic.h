@@ -1,19 +1,50 @@
-// Short names for memory orders: every atomic access in the runtime names one.
+// Atomic variables with the interface of std::atomic, less what the runtime does not want: no defaulted memory
+// order, no operators, no float. (<atomic> itself needs floating-point registers, which clang refuses to name under
+// -mgeneral-regs-only.)
 #pragma once
-
-#include <atomic>
 
 namespace upcall {
 
-using std::atomic;
-inline constexpr auto relaxed = std::memory_order_relaxed;
-inline constexpr auto acquire = std::memory_order_acquire;
-inline constexpr auto release = std::memory_order_release;
-inline constexpr auto acq_rel = std::memory_order_acq_rel;
-// Only where a store must be seen before a later load of another word (Dekker): each use says with whom.
-inline constexpr auto fenced = std::memory_order_seq_cst;
+enum class Order : int { relaxed = __ATOMIC_RELAXED, acquire = __ATOMIC_ACQUIRE, release = __ATOMIC_RELEASE,
+                         acq_rel = __ATOMIC_ACQ_REL, fenced = __ATOMIC_SEQ_CST };
 
+inline constexpr Order relaxed = Order::relaxed;
+inline constexpr Order acquire = Order::acquire;
+inline constexpr Order release = Order::release;
+inline constexpr Order acq_rel = Order::acq_rel;
+// Sequentially consistent: only where a store must be seen before a later load of another word (Dekker). Each use
+// says with whom.
+inline constexpr Order fenced = Order::fenced;
+
+template <typename T>
+class atomic {
+ public:
+  constexpr atomic() noexcept = default;
+  constexpr atomic(T v) noexcept : value_(v) {}
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  T load(Order o) const noexcept { return __atomic_load_n(&value_, static_cast<int>(o)); }
+  void store(T v, Order o) noexcept { __atomic_store_n(&value_, v, static_cast<int>(o)); }
+  T exchange(T v, Order o) noexcept { return __atomic_exchange_n(&value_, v, static_cast<int>(o)); }
+  T fetch_add(T v, Order o) noexcept { return __atomic_fetch_add(&value_, v, static_cast<int>(o)); }
+  T fetch_sub(T v, Order o) noexcept { return __atomic_fetch_sub(&value_, v, static_cast<int>(o)); }
+  T fetch_or(T v, Order o) noexcept { return __atomic_fetch_or(&value_, v, static_cast<int>(o)); }
+  bool compare_exchange_strong(T& expected, T desired, Order success, Order failure) noexcept {
+    return __atomic_compare_exchange_n(&value_, &expected, desired, false, static_cast<int>(success),
+                                       static_cast<int>(failure));
+  }
+  bool compare_exchange_weak(T& expected, T desired, Order success, Order failure) noexcept {
+    return __atomic_compare_exchange_n(&value_, &expected, desired, true, static_cast<int>(success),
+                                       static_cast<int>(failure));
+  }
+
+ private:
+  T value_{};
+};
+
+inline void full_fence() noexcept { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void compiler_barrier() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 inline void pause_cpu() noexcept { __builtin_ia32_pause(); }
-inline void compiler_barrier() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace upcall

@@ -5,7 +5,7 @@
 #include <linux/membarrier.h>
 
 #include "base/atomic.h"
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall {
 
@@ -15,12 +15,12 @@ inline void light_fence() noexcept {
   if (__builtin_expect(g_have_membarrier, 1))
     compiler_barrier();
   else
-    std::atomic_thread_fence(fenced);  // pairs with heavy_fence's fallback
+    full_fence();  // pairs with heavy_fence's fallback
 }
 
 inline void heavy_fence() noexcept {
   if (g_have_membarrier && kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
-  std::atomic_thread_fence(fenced);
+  full_fence();
 }
 
 void register_membarrier() noexcept;

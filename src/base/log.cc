@@ -1,7 +1,7 @@
 #include "base/log.h"
 
 #include "base/check.h"
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall {
 

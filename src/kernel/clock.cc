@@ -2,7 +2,7 @@
 
 #include <elf.h>
 
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall::kernel {
 namespace {

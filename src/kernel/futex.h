@@ -5,7 +5,7 @@
 #include <linux/time_types.h>
 
 #include "base/atomic.h"
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall::kernel {
 

@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall::kernel {
 

@@ -247,6 +247,8 @@ long wake_op(Thread* t) noexcept {
   return list.n + list2.n;
 }
 
+constexpr uint64_t address_limit = 0x7ffffffff000;  // of programs, with four levels of page tables
+
 // pthread_join waits for the kernel's clear-child-tid on a shared word; for our own threads we are that kernel.
 bool waits_for_thread(Thread* t) noexcept {
   Thread* target = sched::g_threads.find(static_cast<int32_t>(t->rdx));
@@ -282,6 +284,7 @@ Thread* sys_futex(Thread* t) noexcept {
   if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
     return waits ? activation::blocking_call(t) : pass(t);
   if (t->rdi & 3) return answer(t, -e_inval);
+  if (t->rdi >= address_limit) return answer(t, -e_fault);
   switch (cmd) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:

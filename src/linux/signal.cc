@@ -1,6 +1,8 @@
 // Posting: who gets a signal, and how it is told.
 #include "linux/signal.h"
 
+#include <initializer_list>
+
 #include "arch/x86_64/cpu.h"
 #include "base/log.h"
 #include "kernel/futex.h"
@@ -159,7 +161,7 @@ void set_action(int signal, const Action& a) noexcept {
 void leave_to_kernel(uint64_t set) noexcept {
   g_left_to_kernel |= set;
   activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel, relaxed);
-  activation::poke_monitor();
+  if (activation::g_runtime.started) activation::poke_monitor();
 }
 
 bool post_thread(Thread* t, int signal, const Info& info) noexcept {

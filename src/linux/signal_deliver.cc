@@ -3,7 +3,7 @@
 // arch/x86/kernel/signal_64.c (an ABI).
 #include "arch/x86_64/cpu.h"
 #include "base/log.h"
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 #include "linux/patch/patch.h"
 #include "linux/signal.h"
 
@@ -32,6 +32,7 @@ bool on_altstack(const Thread* t, uint64_t sp) noexcept {
 // that neither the kernel nor programs use; sigreturn takes it from there unless a handler has chosen another place.
 void show_site(KernelUcontext* uc) noexcept {
   uint64_t shown = patch::program_pc(uc->rip);
+  uc->reserved[0] = uc->reserved[1] = 0;
   if (shown == uc->rip) return;
   uc->reserved[0] = uc->rip;
   uc->reserved[1] = shown;
@@ -102,6 +103,7 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   frame.info = info;
   if (preempted) {
     frame.uc = *kept;
+    show_site(&frame.uc);
     if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
   } else {
     bool again = t->interrupted_call && (action.flags & flag_restart) && restartable(t->nr);
@@ -152,13 +154,11 @@ Thread* before_resume(Thread* t) noexcept {
   if (t->sigwait_set) {
     if (!finish_sigwait(t)) return t;
   }
-  // A preempted thread may stand in a stub, where unwinding would go wrong: a moment later it will not.
+  // Stopped inside our entry code, where unwinding would go wrong: a moment later it will not.
   if (t->kind == CONTEXT_SIGNAL_FRAME) {
     uint64_t rip = static_cast<KernelUcontext*>(t->signal_frame)->rip;
-    auto begin = reinterpret_cast<uint64_t>(upcall_text_begin), end = reinterpret_cast<uint64_t>(upcall_text_end);
-    if (patch::covers(rip) || (rip >= begin && rip < end)) {
+    if (rip >= reinterpret_cast<uint64_t>(upcall_text_begin) && rip < reinterpret_cast<uint64_t>(upcall_text_end)) {
       t->attention.store(1, relaxed);
-      activation::self()->processor->attention_wanted.store(1, relaxed);
       return t;
     }
   }

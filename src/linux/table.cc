@@ -103,7 +103,7 @@ void install_table(bool started) noexcept {
     // shares our memory needs us.
     for (const Entry& e : entries) {
       bool needed = e.nr == __NR_clone || e.nr == __NR_clone3 || e.nr == __NR_vfork || e.nr == __NR_mmap ||
-                    e.nr == __NR_munmap || e.nr == __NR_mprotect || e.nr == __NR_madvise ||
+                    e.nr == __NR_munmap || e.nr == __NR_mprotect || e.nr == __NR_madvise || e.nr == __NR_signalfd4 ||
                     e.nr == __NR_rt_sigreturn || e.nr == __NR_exit_group;
       if (needed) upcall_syscall_table[e.nr] = e.handler;
     }

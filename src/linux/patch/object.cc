@@ -34,7 +34,8 @@ long suggested_number(uintptr_t address, uintptr_t lowest) {
   return -1;
 }
 
-// What makes threads, and what maps and protects their stacks: the first stack exists before the first clone.
+// What makes threads, and what maps and protects their stacks: the first stack exists before the first clone. And
+// signalfd: the signals it reads must stay with the kernel.
 bool needed_early(long nr) {
   return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_mmap || nr == __NR_munmap ||
          nr == __NR_mprotect || nr == __NR_madvise;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "kernel/syscall.h"
+#include "base/syscall.h"
 
 namespace upcall::patch {
 
