@@ -45,6 +45,7 @@ struct alignas(64) Activation {
   atomic<uint32_t> wake;          // futex: 1 = look again
   Activation* pool_next;
   AltStack altstack;
+  atomic<uint32_t> signal_sent;   // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
   bool in_pool;                   // guarded by the processor's pool_lock
 };
@@ -185,6 +186,8 @@ void* new_frame() noexcept;
 void free_frame(void*) noexcept;
 extern atomic<uint64_t> g_monitor_deadline;   // when it will look next
 extern atomic<uint32_t> g_monitor_ticking;    // time slices are being watched
+// Sends the reserved signal, once until it has arrived. What it is to notice must be set before.
+void send_signal(Activation* a) noexcept;
 // Stops the thread that runs on `a` at the next possible point.
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.

@@ -54,12 +54,17 @@ void free_frame(void* frame) noexcept {
   g_free_frames = frame;
 }
 
+void send_signal(Activation* a) noexcept {
+  // fenced: pairs with on_preempt_signal, which clears the flag and then looks at what we have set before.
+  if (!a->signal_sent.exchange(1, fenced)) kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal);
+}
+
 void preempt_activation(Activation* a) noexcept {
   Processor* p = a->processor;
   p->preempt_in_flight.store(1, fenced);  // pairs with enter_kernel's exchange of the owner word
   OwnerWord w = {p->owner.load(fenced)};
   if (w.state() == Owner::running && w.activation() == a->index)
-    kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal);
+    send_signal(a);
   p->preempt_in_flight.store(0, release);
 }
 
@@ -68,6 +73,7 @@ void on_preempt_signal(void* ucontext) noexcept {
   Activation* a = self();
   auto* uc = static_cast<KernelUcontext*>(ucontext);
   if (a->is_monitor) return;
+  a->signal_sent.exchange(0, fenced);  // pairs with send_signal
   if (a->in_runtime.load(relaxed)) {
     a->resched.store(1, relaxed);
     a->interrupt.store(1, relaxed);

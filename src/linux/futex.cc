@@ -281,6 +281,7 @@ Thread* sys_futex(Thread* t) noexcept {
   // The kernel would look for the owner's id among its own: refused as on kernels without PI, so that
   // pthread_mutexattr_setprotocol's mutexes say ENOTSUP at initialisation.
   if (priority_inheritance) return answer(t, -e_nosys);
+  if ((op & FUTEX_CLOCK_REALTIME) && cmd != FUTEX_WAIT_BITSET) return answer(t, -e_nosys);
   if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
     return waits ? activation::blocking_call(t) : pass(t);
   if (t->rdi & 3) return answer(t, -e_inval);

@@ -77,6 +77,17 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
   }
 }
 
+// getpriority and setpriority of one of our threads. Recorded, not acted upon: all threads of a processor share it.
+Thread* sys_priority(Thread* t) noexcept {
+  constexpr uint64_t prio_process = 0;
+  Thread* of = t->rdi == prio_process && t->rsi ? sched::g_threads.find(static_cast<int32_t>(t->rsi)) : nullptr;
+  if (!of || of->is_main) return pass(t);
+  if (t->nr == __NR_getpriority) return answer(t, 20 - of->nice);
+  auto nice = static_cast<int32_t>(t->rdx);
+  of->nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+  return answer(t, 0);
+}
+
 Thread* sys_prctl(Thread* t) noexcept {
   auto* user = reinterpret_cast<char*>(t->rsi);
   switch (static_cast<int>(t->rdi)) {

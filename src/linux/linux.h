@@ -85,6 +85,7 @@ void reset_stack_locks() noexcept;
 Thread* sys_sched_getaffinity(Thread*) noexcept;
 Thread* sys_sched_setaffinity(Thread*) noexcept;
 Thread* sys_sched_attributes(Thread*) noexcept;
+Thread* sys_priority(Thread*) noexcept;
 Thread* sys_prctl(Thread*) noexcept;
 
 // --- signal_calls.cc

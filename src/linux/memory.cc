@@ -4,6 +4,7 @@
 // 6.13) everything passes through.
 #include <sys/mman.h>
 
+#include "arch/x86_64/cpu.h"
 #include "kernel/memory.h"
 #include "linux/linux.h"
 #include "linux/patch/patch.h"
@@ -50,7 +51,6 @@ SizeClass g_classes[max_classes];
 Slab g_slabs[max_slabs];
 atomic<uint32_t> g_slab_count{0};
 bool g_unsupported = false;
-uint32_t g_madvise_calls = 0;
 
 Slab* slab_of(uint64_t address) noexcept {
   uint32_t n = g_slab_count.load(acquire);
@@ -230,16 +230,16 @@ Thread* sys_mprotect(Thread* t) noexcept {
   return pass(t);
 }
 
-// A thread's last act on its stack is to drop most of it. Few threads have touched more than the top, and the stack
-// is about to be used again or unmapped: done once in a while only.
+// A thread's last act on its stack is to drop most of it. One that has lived for less time than a few dozen page
+// faults take cannot have touched much below the top: its stack is left as it is, for the next thread.
 Thread* sys_madvise(Thread* t) noexcept {
-  constexpr uint32_t every = 16;
+  constexpr uint64_t short_life_cycles = 60'000;
   if (t->rdx == MADV_DONTNEED) {
     LockGuard guard(g_lock);
     if (Slab* s = slab_of(t->rdi)) {
       uint64_t at = s->base + (t->rdi - s->base) / s->stack_bytes * s->stack_bytes;
       bool own = t->rsp >= at && t->rsp < at + s->stack_bytes;
-      if (own && t->rdi == at && ++g_madvise_calls % every) return answer(t, 0);
+      if (own && t->rdi == at && arch::tsc() - t->born < short_life_cycles) return answer(t, 0);
     }
   }
   return pass(t);

@@ -110,7 +110,7 @@ void notify(Thread* t) noexcept {
       activation::preempt_activation(a);
       break;
     case sched::State::in_kernel:
-      kernel::sys(__NR_tgkill, activation::g_runtime.pid, a->tid, activation::preempt_signal);
+      activation::send_signal(a);
       break;
     default:
       break;

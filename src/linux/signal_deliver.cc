@@ -106,7 +106,7 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
     show_site(&frame.uc);
     if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
   } else {
-    bool again = t->interrupted_call && (action.flags & flag_restart) && restartable(t->nr);
+    bool again = t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) && (action.flags & flag_restart) && restartable(t->nr);
     if (again) restart_call(t);
     from_registers(t, &frame.uc);
     show_site(&frame.uc);
@@ -217,10 +217,13 @@ Thread* sys_rt_sigreturn(Thread* t) noexcept {
 
 namespace {
 
+// The stack is the one that the thread's TLS lies on (thread libraries put it at the top). A frame larger than the
+// guard may have jumped over it.
 bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
+  constexpr uint64_t large_frame = 1u << 20;
   uint64_t bottom, size, guard;
-  if (!find_stack(address, &bottom, &size, &guard) || address >= bottom + guard) return false;
-  if (sp < bottom || sp > bottom + size) return false;
+  if (!find_stack(arch::read_fs(), &bottom, &size, &guard)) return false;
+  if (address >= bottom + guard || address + large_frame < bottom || sp >= bottom + guard + large_frame) return false;
   (Line() << "stack overflow in thread " << t->tid << " (\"" << static_cast<const char*>(t->name)
           << "\"), stack size " << (size / 1024) << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
       .write();

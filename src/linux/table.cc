@@ -47,6 +47,7 @@ const Entry entries[] = {
     {__NR_sched_setparam, sys_sched_attributes}, {__NR_sched_getparam, sys_sched_attributes},
     {__NR_sched_setscheduler, sys_sched_attributes}, {__NR_sched_getscheduler, sys_sched_attributes},
     {__NR_sched_rr_get_interval, sys_sched_attributes}, {__NR_prctl, sys_prctl},
+    {__NR_getpriority, sys_priority}, {__NR_setpriority, sys_priority},
 };
 
 // The processor is free for others meanwhile.

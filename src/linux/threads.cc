@@ -25,6 +25,8 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
   n->fs = c.flags & CLONE_SETTLS ? c.tls : arch::read_fs();
   upcall_save_control(n);
   n->signals.mask.store(t->signals.mask.load(relaxed), relaxed);
+  n->born = arch::tsc();
+  n->nice = t->nice;
   n->sched_policy = t->sched_policy, n->sched_priority = t->sched_priority;
   __builtin_memcpy(n->name, t->name, sizeof n->name);
   if (t->affinity_set) {

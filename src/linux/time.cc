@@ -69,7 +69,8 @@ uint64_t to_monotonic(int clock, uint64_t absolute) noexcept {
 }
 
 void report_remaining(Thread* t) noexcept {
-  if (!t->sleep_rem) return;
+  // Only a sleep that has just been interrupted: an earlier one may have left its pointer.
+  if (!t->sleep_rem || (t->nr != __NR_nanosleep && t->nr != __NR_clock_nanosleep)) return;
   uint64_t now = kernel::now();
   uint64_t left = t->deadline > now ? t->deadline - now : 0;
   timespec ts = {static_cast<time_t>(left / 1'000'000'000u), static_cast<long>(left % 1'000'000'000u)};

@@ -48,7 +48,8 @@ void parse_quantum(const char* value) noexcept {
   if (starts_with(rest, "us", &end) && !*end) unit = 1'000;
   if (starts_with(rest, "s", &end) && !*end) unit = 1'000'000'000;
   if (!*rest && v == 0) unit = 1;
-  uint64_t ns = v * unit;
+  uint64_t ns = v <= 10'000'000'000u ? v * unit : ~0ull;
+  if (unit && v > 10'000'000'000u / unit) ns = ~0ull;
   if (!unit || (ns && (ns < 50'000 || ns > 10'000'000'000u))) reject("UPCALL_QUANTUM", value, accepted);
   g_config.quantum_ns = ns;
 }
@@ -91,6 +92,9 @@ void read_environment(char** env) noexcept {
       g_config.stats = *v != '0';
     } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {
       g_config.stats_file = v;
+    } else if ((v = value_of(*env, "UPCALL_STATS_PID")) && *v) {
+      const char* rest;
+      parse_number(v, &g_config.stats_pid, &rest);
     } else if ((v = value_of(*env, "UPCALL_LOG")) && *v) {
       parse_topics(v);
     }

@@ -145,6 +145,7 @@ void unstart_runtime(Thread* t) noexcept {
     g_runtime.processor[i].timers.reset();
   }
   a->resched.store(0, relaxed);
+  a->signal_sent.store(0, relaxed);
   a->interrupt.store(0, relaxed);
   kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
   install_table(false);
@@ -157,6 +158,7 @@ namespace {
 
 __attribute__((constructor)) void load(int, char**, char** env) {
   runtime::read_environment(env);
+  if (!runtime::g_config.stats_pid) runtime::g_config.stats_pid = static_cast<uint64_t>(kernel::sys(__NR_getpid));
   constexpr unsigned long fsgsbase = 2;
   if (!(getauxval(AT_HWCAP2) & fsgsbase)) {
     (Line() << "this kernel or CPU does not let programs set the GS base (FSGSBASE, Linux 5.9); running on kernel threads").write();

@@ -86,6 +86,8 @@ struct Thread {
   void* altstack_sp;
   uint64_t altstack_size;
   int32_t altstack_flags;
+  uint64_t born;  // TSC
+  int32_t nice;
   char name[16];
   Thread* all_next;  // list of live threads
   Thread* all_prev;
@@ -108,7 +110,7 @@ static_assert(offsetof(Thread, kind) == T_KIND && offsetof(Thread, fpu) == T_FPU
 static_assert(offsetof(Thread, attention) == T_ATTENTION && offsetof(Thread, mxcsr) == T_MXCSR);
 static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);
 static_assert(sizeof(Thread) <= T_VECTORS);
-static_assert(T_VECTORS + T_VECTORS_SIZE <= T_SIZE);
+static_assert(T_VECTORS + T_VECTORS_SIZE <= T_X87 && T_X87 + 108 <= T_SIZE && T_SIZE % 64 == 0);
 
 // The waker that wins may make the thread ready; `sequence` is what the waiter published.
 inline bool claim_wait(Thread* t, uint64_t word) noexcept {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "environment.h"
 #include "failure.h"
@@ -20,6 +21,8 @@ void run_program(const RunSettings& settings, const std::vector<std::string>& co
     throw Failure(kUsage, "run: no program given; usage: upcall run [OPTIONS] [--] PROGRAM [ARGS]");
   }
   Program program = check_program(command[0]);
+  // The process that may write the statistics file: ours, since exec keeps the id; children have others.
+  environment.set("UPCALL_STATS_PID", std::to_string(getpid()));
   environment.set("LD_PRELOAD", preload_list(find_library(), environment.get("LD_PRELOAD")));
   std::vector<char*> arguments;
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

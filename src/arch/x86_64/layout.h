@@ -29,7 +29,8 @@
 #define T_SIGFRAME 168
 #define T_VECTORS 1024
 #define T_VECTORS_SIZE 2112
-#define T_SIZE 3136
+#define T_X87 3136
+#define T_SIZE 3264
 
 // Thread::kind
 #define CONTEXT_REGISTERS 0
@@ -39,6 +40,7 @@
 #define FPU_LIVE 0
 #define FPU_CONTROL 1
 #define FPU_VECTORS 2
+#define FPU_X87 4  // beside FPU_VECTORS: values on the x87 register stack
 
 // Activation, through GS.
 #define A_SELF 0

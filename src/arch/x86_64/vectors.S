@@ -25,7 +25,12 @@ FUNCTION upcall_save_vectors
         stmxcsr T_MXCSR(%rdi)
         fnstcw  T_FCW(%rdi)
         movl    $FPU_VECTORS, T_FPU(%rdi)
-        mov     g_vector_level(%rip), %eax
+        fnstsw  %ax                             // TOP not 0: something is on the x87 stack
+        test    $0x3800, %eax
+        jz      1f
+        fnsave  T_X87(%rdi)                     // and empties it
+        movl    $(FPU_VECTORS | FPU_X87), T_FPU(%rdi)
+1:      mov     g_vector_level(%rip), %eax
         cmp     $1, %eax
         jb      .Lsave_sse
         je      .Lsave_avx
@@ -59,11 +64,15 @@ FUNCTION upcall_load_fpu
 1:      cmp     %cx, -8(%rsp)
         je      2f
         fldcw   T_FCW(%rdi)
-2:      cmpl    $FPU_VECTORS, T_FPU(%rdi)
+2:      mov     T_FPU(%rdi), %ecx
         movl    $FPU_LIVE, T_FPU(%rdi)
-        je      3f
+        test    $FPU_VECTORS, %ecx
+        jnz     3f
         ret
-3:      mov     g_vector_level(%rip), %eax
+3:      test    $FPU_X87, %ecx
+        jz      4f
+        frstor  T_X87(%rdi)
+4:      mov     g_vector_level(%rip), %eax
         cmp     $1, %eax
         jb      .Lload_sse
         je      .Lload_avx
