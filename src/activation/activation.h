@@ -89,7 +89,7 @@ struct alignas(64) Processor {
   atomic<uint32_t> attention_wanted{0};    // a thread with a signal to handle computes: stop it at the next tick
   atomic<uint32_t> sentinel_armed{0};      // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
-  uint64_t seen_dispatches = 0;            // monitor's
+  atomic<uint64_t> seen_dispatches{0};     // monitor's last look
   uint64_t seen_owner = 0;                 // monitor's
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
@@ -150,6 +150,9 @@ Thread* dispatch(Activation*, Thread* t) noexcept;
 void save_for_switch(Thread* t) noexcept;
 // Makes a thread ready. From the owner of a processor: run next there.
 void ready(Thread* t) noexcept;
+// Wake-up preemption: the current thread has run since the monitor's last look, and has just made another one ready,
+// which may have waited for what the current one is about to take again (a mutex). Its turn is over.
+void yield_to_woken(Activation*) noexcept;
 // As ready, but at the end of the queue.
 void ready_last(Activation*, Thread* t) noexcept;
 // From any kernel thread: the thread goes to p's inbox and the processor is told.

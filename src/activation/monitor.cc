@@ -34,9 +34,9 @@ bool tick(Processor* p, uint64_t now) noexcept {
   OwnerWord w = p->owner_word();
   bool work = p->has_work();
   uint64_t d = p->dispatches.load(relaxed);
-  bool same = w.bits == p->seen_owner && d == p->seen_dispatches;
+  bool same = w.bits == p->seen_owner && d == p->seen_dispatches.load(relaxed);
   p->seen_owner = w.bits;
-  p->seen_dispatches = d;
+  p->seen_dispatches.store(d, relaxed);
   if (!work && !p->attention_wanted.load(relaxed)) return false;
   if (w.state() == Owner::running) {
     if (same && g_runtime.quantum) {

@@ -213,6 +213,12 @@ void ready(Thread* t) noexcept {
   invite_others(p);
 }
 
+void yield_to_woken(Activation* a) noexcept {
+  Processor* p = a->processor;
+  if (p->seen_dispatches.load(relaxed) == p->dispatches.load(relaxed) && g_runtime.quantum)
+    a->resched.store(1, relaxed);
+}
+
 void ready_last(Activation* a, Thread* t) noexcept {
   t->home = a->processor;
   t->state.store(sched::State::ready, relaxed);

@@ -101,6 +101,7 @@ void collect(Bucket& b, uint64_t key, uint32_t bits, uint32_t limit, WakeList* l
 }
 
 void make_ready(const WakeList& list) noexcept {
+  if (!list.n) return;
   Activation* a = activation::self();
   bool single = list.n == 1;
   a->processor->counters.futex_wakes += list.n;
@@ -114,6 +115,7 @@ void make_ready(const WakeList& list) noexcept {
       activation::ready_last(a, t);
     t = next;
   }
+  activation::yield_to_woken(a);
 }
 
 long wake(uint64_t key, uint32_t limit, uint32_t bits) noexcept {

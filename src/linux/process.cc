@@ -64,11 +64,15 @@ Thread* sys_vfork(Thread* t) noexcept { return clone_process(t, CLONE_VM | CLONE
 // exec keeps the mask and the affinity of the kernel thread that calls it: give it the program's.
 Thread* sys_exec(Thread* t) noexcept {
   if (!activation::g_runtime.started) return pass(t);
+  // The new program has no handler for the reserved signal: wait for one on its way, let no other be sent.
+  Activation* a = activation::self();
+  while (a->signal_sent.exchange(1, acq_rel)) kernel::sys(__NR_sched_yield);
   give_back_signals(t);
   restore_affinity();
   long r = raw_call(t);
-  activation::pin_self(activation::self()->processor->cpu);
+  activation::pin_self(a->processor->cpu);
   take_over_signals(t);
+  a->signal_sent.store(0, release);
   return answer(t, r);
 }
 

@@ -164,6 +164,8 @@ void leave_to_kernel(uint64_t set) noexcept {
   if (activation::g_runtime.started) activation::poke_monitor();
 }
 
+uint64_t left_to_kernel() noexcept { return g_left_to_kernel; }
+
 bool post_thread(Thread* t, int signal, const Info& info) noexcept {
   {
     LockGuard guard(g_lock);

@@ -53,6 +53,7 @@ Action action_of(int signal) noexcept;
 void set_action(int signal, const Action&) noexcept;
 // Stops catching in the kernel what signalfd is to read.
 void leave_to_kernel(uint64_t set) noexcept;
+uint64_t left_to_kernel() noexcept;
 
 // Posts to one thread, or to the process. False: no memory for a queued signal (EAGAIN).
 bool post_thread(Thread* t, int signal, const Info& info) noexcept;

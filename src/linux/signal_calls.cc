@@ -192,6 +192,7 @@ Thread* sys_kill(Thread* t) noexcept {
   auto s = static_cast<int>(signal);
   Info info = sent_by_us(s, si_user);
   bool here = !(t->signals.mask.load(relaxed) & bit(s));
+  if (!here && (left_to_kernel() & bit(s))) return pass(t);  // for a signalfd
   return answer(t, (here ? post_thread(t, s, info) : post_process(s, info)) ? 0 : -e_again);
 }
 

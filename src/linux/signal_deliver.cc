@@ -225,7 +225,7 @@ bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
   if (!find_stack(arch::read_fs(), &bottom, &size, &guard)) return false;
   if (address >= bottom + guard || address + large_frame < bottom || sp >= bottom + guard + large_frame) return false;
   (Line() << "stack overflow in thread " << t->tid << " (\"" << static_cast<const char*>(t->name)
-          << "\"), stack size " << (size / 1024) << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
+          << "\"), stack size " << ((size - guard) / 1024) << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
       .write();
   return true;
 }
