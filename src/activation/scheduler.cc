@@ -267,7 +267,10 @@ void finish_wait(Thread* t, long result) noexcept {
 void expire_timers(Processor* p, uint64_t now) noexcept {
   uint64_t word;
   while (Thread* t = p->timers.pop_due(now, &word))
-    if (sched::claim_wait(t, word)) finish_wait(t, t->timeout_result);
+    if (sched::claim_wait(t, word)) {
+      if (t->sigwait_set) t->attention.store(1, relaxed);  // before_resume ends the wait for signals
+      finish_wait(t, t->timeout_result);
+    }
 }
 
 }  // namespace upcall::activation

@@ -38,7 +38,7 @@ long suggested_number(uintptr_t address, uintptr_t lowest) {
 // signalfd: the signals it reads must stay with the kernel.
 bool needed_early(long nr) {
   return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_mmap || nr == __NR_munmap ||
-         nr == __NR_mprotect || nr == __NR_madvise;
+         nr == __NR_mprotect || nr == __NR_madvise || nr == __NR_signalfd4;
 }
 
 bool restorer(uintptr_t address, uintptr_t lowest) {
