@@ -97,6 +97,7 @@ void activation_main(void* argument) {
   install_altstack(a);
   uint64_t mask = activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+  upcall_reset_control();
   pin_self(a->processor->cpu);
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.

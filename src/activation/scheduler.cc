@@ -169,10 +169,10 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);
   ++p->counters.switches;
+  if (a->current != t) arch::write_fs(t->fs);  // else it is still loaded
   a->current = t;
   t->activation.store(a, relaxed);
   t->state.store(sched::State::running, relaxed);
-  if (arch::read_fs() != t->fs) arch::write_fs(t->fs);
   if (t->kind == CONTEXT_SIGNAL_FRAME) prepare_frame(a, static_cast<KernelUcontext*>(t->signal_frame));
   if ((p->has_work() && !g_monitor_ticking.load(relaxed)) ||
       p->timers.next() < g_monitor_deadline.load(relaxed))
@@ -300,8 +300,11 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
   ++p->counters.yields;
   t->state.store(upcall::sched::State::ready, upcall::relaxed);
   t->home = p;
-  p->ready.push(t);
-  return act::schedule(a);
+  if (p->inbox.load(upcall::relaxed) || p->timers.next() != upcall::sched::never) {
+    p->ready.push(t);
+    return act::schedule(a);
+  }
+  return act::dispatch(a, p->ready.rotate(t));
 }
 
 // From entry.S: something is to be done before `t`, the current thread, goes on.

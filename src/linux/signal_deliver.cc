@@ -230,9 +230,6 @@ bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
   return true;
 }
 
-// Instructions of entry.S that touch the program's memory and may fault.
-const char* const fixups[] = {upcall_load_user32_at, upcall_load_user64_at, upcall_cas_user32_at, upcall_copy_user_at};
-
 }  // namespace
 
 // A fault of a thread, on the activation's alternate stack.
@@ -277,11 +274,10 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
   }
   Activation* a = activation::self();
   if (a->in_runtime.load(relaxed)) {
-    for (const char* at : fixups)
-      if (uc->rip == reinterpret_cast<uint64_t>(at)) {
-        uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
-        return;
-      }
+    if (uc->rip >= reinterpret_cast<uint64_t>(upcall_user_begin) && uc->rip < reinterpret_cast<uint64_t>(upcall_user_end)) {
+      uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
+      return;
+    }
     if (info->code <= 0) {  // sent by somebody, not a fault
       post_process(signal, *info);
       return;

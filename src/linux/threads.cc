@@ -23,7 +23,7 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
   n->flags = t->flags, n->nr = t->nr, n->rax = 0;
   n->rsp = c.stack_top ? c.stack_top : t->rsp;
   n->fs = c.flags & CLONE_SETTLS ? c.tls : arch::read_fs();
-  upcall_save_control(n);
+  upcall_copy_control(n);
   n->signals.mask.store(t->signals.mask.load(relaxed), relaxed);
   n->born = arch::tsc();
   n->nice = t->nice;
@@ -107,9 +107,10 @@ Thread* sys_clone(Thread* t) noexcept {
 }
 
 Thread* sys_clone3(Thread* t) noexcept {
-  struct clone_args c = {};
+  struct clone_args c;
   size_t size = t->rsi < sizeof c ? t->rsi : sizeof c;
   if (t->rsi < CLONE_ARGS_SIZE_VER0) return answer(t, -e_inval);
+  c.set_tid = c.set_tid_size = c.cgroup = 0;
   if (upcall_copy_user(&c, reinterpret_cast<void*>(t->rdi), size)) return answer(t, -e_fault);
   if (!is_thread(c.flags) || c.set_tid_size || c.cgroup) return clone_process(t, c.flags, c.stack != 0);
   return clone_thread(t, {c.flags, c.stack + c.stack_size, c.tls, reinterpret_cast<int32_t*>(c.parent_tid),
@@ -119,6 +120,7 @@ Thread* sys_clone3(Thread* t) noexcept {
 Thread* sys_exit(Thread* t) noexcept {
   auto status = static_cast<int>(t->rdi);
   Activation* a = activation::self();
+  upcall_reset_control();  // the next thread expects the defaults
   walk_robust_list(t);
   discard_signals(t);
   uint32_t* clear = t->clear_child_tid;

@@ -61,8 +61,8 @@ extern uint32_t g_vector_level;
 extern const char upcall_text_begin[], upcall_text_end[];
 extern const char upcall_sigreturn_begin[], upcall_sigreturn_end[];
 extern const char upcall_blocking_begin[], upcall_blocking_end[], upcall_blocking_interrupted[];
-extern const char upcall_load_user32_at[], upcall_load_user64_at[], upcall_cas_user32_at[], upcall_copy_user_at[];
-extern const char upcall_user_fault[], upcall_restorer[], upcall_kernel_restorer[];
+extern const char upcall_user_begin[], upcall_user_end[], upcall_user_fault[];
+extern const char upcall_restorer[], upcall_kernel_restorer[];
 
 void upcall_entry();
 int upcall_native_yield();
@@ -77,6 +77,8 @@ long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argu
 long upcall_clone_process(long nr, const long args[6], upcall::sched::Thread*, const upcall::arch::ChildState*,
                           bool own_stack);
 void upcall_save_control(upcall::sched::Thread*);
+void upcall_copy_control(upcall::sched::Thread*);
+void upcall_reset_control();
 void upcall_save_vectors(upcall::sched::Thread*);
 void upcall_load_fpu(upcall::sched::Thread*);
 void upcall_xsave(void* area, uint64_t features);

@@ -203,20 +203,20 @@ upcall_blocking_interrupted:
         mov     $-4, %rax
         ret
 
+// Accesses to the program's memory. A fault between upcall_user_begin and upcall_user_end continues at
+// upcall_user_fault, which returns -EFAULT: all of these are leaves that move no stack pointer.
+        .globl upcall_user_begin
+        .hidden upcall_user_begin
+upcall_user_begin:
+
 // int upcall_load_user32(const uint32_t* address, uint32_t* value): 0 or -EFAULT
 FUNCTION upcall_load_user32
-        .globl upcall_load_user32_at
-        .hidden upcall_load_user32_at
-upcall_load_user32_at:
         mov     (%rdi), %eax
         mov     %eax, (%rsi)
         xor     %eax, %eax
         ret
 // int upcall_load_user64(const uint64_t* address, uint64_t* value): 0 or -EFAULT
 FUNCTION upcall_load_user64
-        .globl upcall_load_user64_at
-        .hidden upcall_load_user64_at
-upcall_load_user64_at:
         mov     (%rdi), %rax
         mov     %rax, (%rsi)
         xor     %eax, %eax
@@ -225,9 +225,6 @@ upcall_load_user64_at:
 // 1 exchanged, 0 not (*expected renewed), -EFAULT
 FUNCTION upcall_cas_user32
         mov     (%rsi), %eax
-        .globl upcall_cas_user32_at
-        .hidden upcall_cas_user32_at
-upcall_cas_user32_at:
         lock cmpxchg %edx, (%rdi)
         jne     1f
         mov     $1, %eax
@@ -237,13 +234,32 @@ upcall_cas_user32_at:
         ret
 // int upcall_copy_user(void* to, const void* from, size_t bytes): 0 or -EFAULT; either side may be the program's
 FUNCTION upcall_copy_user
-        mov     %rdx, %rcx
-        .globl upcall_copy_user_at
-        .hidden upcall_copy_user_at
-upcall_copy_user_at:
+        cmp     $256, %rdx                      // string instructions start slowly
+        ja      3f
+1:      sub     $8, %rdx
+        jb      2f
+        mov     (%rsi), %rax
+        mov     %rax, (%rdi)
+        add     $8, %rsi
+        add     $8, %rdi
+        jmp     1b
+2:      add     $8, %rdx
+        jz      5f
+4:      movzbl  (%rsi), %eax
+        mov     %al, (%rdi)
+        inc     %rsi
+        inc     %rdi
+        dec     %rdx
+        jnz     4b
+5:      xor     %eax, %eax
+        ret
+3:      mov     %rdx, %rcx
         rep movsb
         xor     %eax, %eax
         ret
+        .globl upcall_user_end
+        .hidden upcall_user_end
+upcall_user_end:
         .globl upcall_user_fault
         .hidden upcall_user_fault
 upcall_user_fault:

@@ -36,11 +36,11 @@
 #define CONTEXT_REGISTERS 0
 #define CONTEXT_SIGNAL_FRAME 1
 
-// Thread::fpu: what must be loaded again when the thread resumes
+// Thread::fpu: what must be loaded again when the thread resumes (bits)
 #define FPU_LIVE 0
 #define FPU_CONTROL 1
 #define FPU_VECTORS 2
-#define FPU_X87 4  // beside FPU_VECTORS: values on the x87 register stack
+#define FPU_X87 4  // values on the x87 register stack
 
 // Activation, through GS.
 #define A_SELF 0

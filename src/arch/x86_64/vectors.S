@@ -13,24 +13,66 @@
 \name:
         .endm
 
-// void upcall_save_control(Thread*): control words only, the callee-saved part of the ABI.
-FUNCTION upcall_save_control
+#define DEFAULT_MXCSR 0x1f80
+#define DEFAULT_FCW 0x37f
+
+// Control words. Between threads the CPU holds the defaults: whoever saves others puts the defaults back, so that
+// the common case neither stores nor compares when a thread comes in.
+
+        .macro SAVE_CONTROL flags
         stmxcsr T_MXCSR(%rdi)
         fnstcw  T_FCW(%rdi)
-        movl    $FPU_CONTROL, T_FPU(%rdi)
+        movl    $\flags, T_FPU(%rdi)
+        cmpl    $DEFAULT_MXCSR, T_MXCSR(%rdi)
+        jne     91f
+        cmpw    $DEFAULT_FCW, T_FCW(%rdi)
+        je      92f
+91:     movl    $(\flags | FPU_CONTROL), T_FPU(%rdi)
+        ldmxcsr default_mxcsr(%rip)
+        fldcw   default_fcw(%rip)
+92:
+        .endm
+
+        .section .rodata
+        .balign 4
+default_mxcsr:
+        .long   DEFAULT_MXCSR
+default_fcw:
+        .word   DEFAULT_FCW
+        .text
+
+// void upcall_save_control(Thread*): control words only, the callee-saved part of the ABI.
+FUNCTION upcall_save_control
+        SAVE_CONTROL 0
+        ret
+
+// void upcall_copy_control(Thread*): a new thread starts with the control words of its creator.
+FUNCTION upcall_copy_control
+        stmxcsr T_MXCSR(%rdi)
+        fnstcw  T_FCW(%rdi)
+        movl    $FPU_LIVE, T_FPU(%rdi)
+        cmpl    $DEFAULT_MXCSR, T_MXCSR(%rdi)
+        jne     1f
+        cmpw    $DEFAULT_FCW, T_FCW(%rdi)
+        jne     1f
+        ret
+1:      movl    $FPU_CONTROL, T_FPU(%rdi)
+        ret
+
+// void upcall_reset_control(): a new kernel thread has inherited its creator's.
+FUNCTION upcall_reset_control
+        ldmxcsr default_mxcsr(%rip)
+        fldcw   default_fcw(%rip)
         ret
 
 // void upcall_save_vectors(Thread*)
 FUNCTION upcall_save_vectors
-        stmxcsr T_MXCSR(%rdi)
-        fnstcw  T_FCW(%rdi)
-        movl    $FPU_VECTORS, T_FPU(%rdi)
         fnstsw  %ax                             // TOP not 0: something is on the x87 stack
         test    $0x3800, %eax
-        jz      1f
-        fnsave  T_X87(%rdi)                     // and empties it
-        movl    $(FPU_VECTORS | FPU_X87), T_FPU(%rdi)
-1:      mov     g_vector_level(%rip), %eax
+        jnz     .Lsave_x87
+        SAVE_CONTROL FPU_VECTORS
+.Lsave_registers:
+        mov     g_vector_level(%rip), %eax
         cmp     $1, %eax
         jb      .Lsave_sse
         je      .Lsave_avx
@@ -52,27 +94,23 @@ FUNCTION upcall_save_vectors
         .endr
         ret
 
+.Lsave_x87:
+        SAVE_CONTROL (FPU_VECTORS | FPU_X87)
+        fnsave  T_X87(%rdi)                     // and empties it
+        fldcw   default_fcw(%rip)
+        jmp     .Lsave_registers
+
 // void upcall_load_fpu(Thread*): what upcall_save_* saved; clobbers rax and rcx only.
 FUNCTION upcall_load_fpu
-        stmxcsr -4(%rsp)
-        fnstcw  -8(%rsp)
-        mov     T_MXCSR(%rdi), %eax
-        mov     T_FCW(%rdi), %ecx
-        cmp     %eax, -4(%rsp)
-        je      1f
-        ldmxcsr T_MXCSR(%rdi)
-1:      cmp     %cx, -8(%rsp)
-        je      2f
-        fldcw   T_FCW(%rdi)
-2:      mov     T_FPU(%rdi), %ecx
+        mov     T_FPU(%rdi), %ecx
         movl    $FPU_LIVE, T_FPU(%rdi)
+        test    $(FPU_CONTROL | FPU_X87), %ecx
+        jnz     .Lload_control
+.Lload_registers:
         test    $FPU_VECTORS, %ecx
-        jnz     3f
+        jnz     1f
         ret
-3:      test    $FPU_X87, %ecx
-        jz      4f
-        frstor  T_X87(%rdi)
-4:      mov     g_vector_level(%rip), %eax
+1:      mov     g_vector_level(%rip), %eax
         cmp     $1, %eax
         jb      .Lload_sse
         je      .Lload_avx
@@ -93,6 +131,14 @@ FUNCTION upcall_load_fpu
         movups  T_VECTORS+16*\r(%rdi), %xmm\r
         .endr
         ret
+
+.Lload_control:
+        test    $FPU_X87, %ecx
+        jz      1f
+        frstor  T_X87(%rdi)
+1:      ldmxcsr T_MXCSR(%rdi)
+        fldcw   T_FCW(%rdi)
+        jmp     .Lload_registers
 
 // void upcall_xsave(void* area, uint64_t features): the kernel's signal-frame format, 64-byte aligned, zeroed.
 FUNCTION upcall_xsave
