@@ -147,6 +147,7 @@ void patch_process(Phase phase) {
     if (!(m.prot & kExec) || !(m.prot & kRead) || !m.inode || is_own(m.start, m.end)) continue;
     Object* o = find_object(m.start, m.end);
     if (!o) o = add_object(m, maps.path(m));
+    if (!o->inode) o->inode = m.inode, o->device = m.device;  // known so far by a descriptor only
     if (!o->complete) work_on(o, -1, &maps, phase, &ws);
   }
   ws.release();
