@@ -32,7 +32,9 @@ void link(Bucket& b, Thread* t) noexcept {
   t->wait_bucket.store(&b, relaxed);
 }
 
-void unlink(Bucket& b, Thread* t) noexcept {
+// Out of the list, wait_bucket left as it is: a waiter on its way to another bucket must never look unlinked to the
+// one who has claimed it (unlink_waiter).
+void detach(Bucket& b, Thread* t) noexcept {
   if (t->wait_prev)
     t->wait_prev->wait_next = t->wait_next;
   else
@@ -41,7 +43,11 @@ void unlink(Bucket& b, Thread* t) noexcept {
     t->wait_next->wait_prev = t->wait_prev;
   else
     b.tail = t->wait_prev;
-  t->wait_bucket.store(nullptr, relaxed);
+}
+
+void unlink(Bucket& b, Thread* t) noexcept {
+  detach(b, t);
+  t->wait_bucket.store(nullptr, release);  // pairs with unlink_waiter's load
 }
 
 // The caller has claimed t's wait, so nobody else makes it ready; only a requeue may still move it.
@@ -195,7 +201,7 @@ long requeue(Thread* t, bool compare) noexcept {
     for (Thread* w = from_bucket.head; w && moved < move_limit && key != to;) {
       Thread* next = w->wait_next;
       if (w->wait_key == key) {
-        unlink(from_bucket, w);
+        detach(from_bucket, w);
         w->wait_key = to;
         link(to_bucket, w);
         ++moved;
