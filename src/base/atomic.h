@@ -24,19 +24,27 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
 
-  T load(Order o) const noexcept { return __atomic_load_n(&value_, static_cast<int>(o)); }
-  void store(T v, Order o) noexcept { __atomic_store_n(&value_, v, static_cast<int>(o)); }
-  T exchange(T v, Order o) noexcept { return __atomic_exchange_n(&value_, v, static_cast<int>(o)); }
+  // The generic built-ins: clang's typed ones take no enumerations.
+  T load(Order o) const noexcept {
+    T v;
+    __atomic_load(&value_, &v, static_cast<int>(o));
+    return v;
+  }
+  void store(T v, Order o) noexcept { __atomic_store(&value_, &v, static_cast<int>(o)); }
+  T exchange(T v, Order o) noexcept {
+    T old;
+    __atomic_exchange(&value_, &v, &old, static_cast<int>(o));
+    return old;
+  }
   T fetch_add(T v, Order o) noexcept { return __atomic_fetch_add(&value_, v, static_cast<int>(o)); }
   T fetch_sub(T v, Order o) noexcept { return __atomic_fetch_sub(&value_, v, static_cast<int>(o)); }
-  T fetch_or(T v, Order o) noexcept { return __atomic_fetch_or(&value_, v, static_cast<int>(o)); }
   bool compare_exchange_strong(T& expected, T desired, Order success, Order failure) noexcept {
-    return __atomic_compare_exchange_n(&value_, &expected, desired, false, static_cast<int>(success),
-                                       static_cast<int>(failure));
+    return __atomic_compare_exchange(&value_, &expected, &desired, false, static_cast<int>(success),
+                                     static_cast<int>(failure));
   }
   bool compare_exchange_weak(T& expected, T desired, Order success, Order failure) noexcept {
-    return __atomic_compare_exchange_n(&value_, &expected, desired, true, static_cast<int>(success),
-                                       static_cast<int>(failure));
+    return __atomic_compare_exchange(&value_, &expected, &desired, true, static_cast<int>(success),
+                                     static_cast<int>(failure));
   }
 
  private:

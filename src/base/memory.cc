@@ -1,4 +1,4 @@
-// The four functions that compilers call on their own. libc's use vector registers, which belong to the
+// The functions that compilers call on their own. libc's use vector registers, which belong to the
 // program wherever the runtime runs. Hidden: the program keeps libc's.
 #include <cstddef>
 
@@ -27,4 +27,5 @@ int memcmp(const void* a, const void* b, size_t n) noexcept {
     if (*x != *y) return *x < *y ? -1 : 1;
   return 0;
 }
+int bcmp(const void* a, const void* b, size_t n) noexcept { return memcmp(a, b, n); }
 }

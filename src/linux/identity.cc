@@ -40,10 +40,10 @@ Thread* sys_sched_setaffinity(Thread* t) noexcept {
   return answer(t, 0);
 }
 
-// sched_setparam, getparam, setscheduler, getscheduler, getattr and setattr of our threads.
+// sched_setparam, getparam, setscheduler, getscheduler and rr_get_interval of our threads.
 Thread* sys_sched_attributes(Thread* t) noexcept {
   Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
-  if (!of || (t->rdi == 0 && t->nr == __NR_sched_setattr)) return pass(t);
+  if (!of) return pass(t);
   int32_t priority = 0;
   auto valid = [](int32_t policy, int32_t p) {
     if (policy == SCHED_FIFO || policy == SCHED_RR) return p >= 1 && p <= 99;
