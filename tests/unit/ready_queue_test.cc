@@ -347,6 +347,6 @@ TEST_P(ReadyQueueStress, EachThreadIsHandedOutOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fences, ReadyQueueStress, ::testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "Membarrier" : "FullFences"; });
+                         [](const auto& fence) { return fence.param ? "Membarrier" : "FullFences"; });
 
 }  // namespace
