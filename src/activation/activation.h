@@ -155,6 +155,8 @@ void ready(Thread* t) noexcept;
 void yield_to_woken(Activation*) noexcept;
 // As ready, but at the end of the queue.
 void ready_last(Activation*, Thread* t) noexcept;
+// A thread that has not run yet.
+void ready_new(Activation*, Thread* t) noexcept;
 // From any kernel thread: the thread goes to p's inbox and the processor is told.
 void ready_remote(Processor* p, Thread* t) noexcept;
 // Something was put where `p` will look: wakes it if it sleeps.

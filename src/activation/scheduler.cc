@@ -226,6 +226,13 @@ void ready_last(Activation* a, Thread* t) noexcept {
   invite_others(a->processor);
 }
 
+void ready_new(Activation* a, Thread* t) noexcept {
+  t->home = a->processor;
+  t->state.store(sched::State::ready, relaxed);
+  a->processor->ready.push_new(t);
+  invite_others(a->processor);
+}
+
 void ready_remote(Processor* p, Thread* t) noexcept {
   t->home = p;
   t->state.store(sched::State::ready, relaxed);

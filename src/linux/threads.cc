@@ -43,7 +43,7 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
   g_counters.threads_created.fetch_add(1, relaxed);
   sched::g_threads.add_live(n);
   raise_peak(g_counters.threads_peak, sched::g_threads.live());
-  activation::ready_last(activation::self(), n);
+  activation::ready_new(activation::self(), n);
   return tid;
 }
 

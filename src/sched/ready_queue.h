@@ -1,5 +1,6 @@
 // The ready queue of a processor: a slot for the thread woken last (LIFO: its data is warm, and what woke it is
-// about to wait), then a FIFO list.
+// about to wait), then new threads, newest first (a tree of threads is then walked depth-first: few are alive at
+// once, and their stacks are used again), then a FIFO list of the rest.
 //
 // The owner's operations use no locked instruction. Mutual exclusion with thieves is a lock biased to the owner:
 //   owner: busy = 1; light fence; revoked set? then step back and wait; work; busy = 0
@@ -32,6 +33,14 @@ class ReadyQueue {
     append(t);
     publish_count();
   }
+  // Owner: a thread that has not run yet.
+  void push_new(Thread* t) noexcept {
+    Section section(*this);
+    t->next = fresh_;
+    fresh_ = t;
+    ++fresh_count_;
+    publish_count();
+  }
   // Owner: `first` ... `last` linked by next, oldest first.
   void push_all(Thread* first, Thread* last, uint32_t n) noexcept {
     Section section(*this);
@@ -44,15 +53,21 @@ class ReadyQueue {
     listed_ += n;
     publish_count();
   }
-  // Owner. After max_lifo_run threads from the slot in a row the list has its turn: two threads that wake each
-  // other must not starve the rest.
+  // Owner. After max_lifo_run threads that were not the oldest, the oldest has its turn: two threads that wake each
+  // other, or a stream of new ones, must not starve the rest.
   Thread* pop() noexcept {
     if (empty()) return nullptr;
     Section section(*this);
     Thread* t;
-    if (lifo_ && (!head_ || ++lifo_run_ < max_lifo_run)) {
+    bool turn_of_oldest = (head_ || fresh_) && ++lifo_run_ >= max_lifo_run;
+    if (turn_of_oldest) age_fresh();
+    if (lifo_ && !turn_of_oldest) {
       t = lifo_;
       lifo_ = nullptr;
+    } else if (fresh_ && !turn_of_oldest) {
+      t = fresh_;
+      fresh_ = t->next;
+      --fresh_count_;
     } else {
       lifo_run_ = 0;
       t = head_;
@@ -84,6 +99,7 @@ class ReadyQueue {
   // Owner: `t` to the end, the next one out. As push and pop, in one section.
   Thread* rotate(Thread* t) noexcept {
     Section section(*this);
+    age_fresh();
     Thread* first = lifo_ ? lifo_ : head_;
     if (first == nullptr) return t;
     append(t);
@@ -100,8 +116,8 @@ class ReadyQueue {
   uint32_t count() const noexcept { return count_.load(relaxed); }
   // fork: the child starts with an empty queue.
   void reset() noexcept {
-    lifo_ = head_ = tail_ = nullptr;
-    listed_ = 0;
+    lifo_ = head_ = tail_ = fresh_ = nullptr;
+    listed_ = fresh_count_ = 0;
     count_.store(0, relaxed);
     busy_.store(0, relaxed);
     revoked_.store(0, relaxed);
@@ -141,9 +157,29 @@ class ReadyQueue {
     tail_ = t;
     ++listed_;
   }
-  void publish_count() noexcept { count_.store(listed_ + (lifo_ ? 1 : 0), relaxed); }
+  // New threads join the list, oldest first.
+  void age_fresh() noexcept {
+    if (!fresh_) return;
+    Thread* first = nullptr;
+    Thread* last = fresh_;
+    while (fresh_) {
+      Thread* next = fresh_->next;
+      fresh_->next = first;
+      first = fresh_;
+      fresh_ = next;
+    }
+    if (tail_)
+      tail_->next = first;
+    else
+      head_ = first;
+    tail_ = last;
+    listed_ += fresh_count_;
+    fresh_count_ = 0;
+  }
+  void publish_count() noexcept { count_.store(listed_ + fresh_count_ + (lifo_ ? 1 : 0), relaxed); }
 
   Thread* take_half(uint32_t* taken) noexcept {
+    age_fresh();
     uint32_t n = (listed_ + 1) / 2;
     Thread* first = head_;
     if (!n) {  // only the slot: its thread has waited long enough for the thief to ask
@@ -170,6 +206,8 @@ class ReadyQueue {
   uint32_t listed_ = 0;
   uint32_t lifo_run_ = 0;
   Thread* lifo_ = nullptr;
+  Thread* fresh_ = nullptr;
+  uint32_t fresh_count_ = 0;
   Thread* head_ = nullptr;
   Thread* tail_ = nullptr;
   // Read by others: their own cache line would cost the owner a second one; thieves look rarely.
