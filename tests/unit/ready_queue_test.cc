@@ -128,6 +128,42 @@ TEST_F(ReadyQueueTest, RotateWithOneListedOrOneInTheSlot) {
   EXPECT_EQ(drain(), (Slots{0}));
 }
 
+TEST_F(ReadyQueueTest, NewThreadsRunNewestFirstBetweenSlotAndList) {
+  queue_.push(t(0));
+  queue_.push_new(t(1));
+  queue_.push_new(t(2));
+  queue_.push_lifo(t(3));
+  EXPECT_EQ(queue_.count(), 4u);
+  EXPECT_EQ(drain(), (Slots{3, 2, 1, 0}));
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(ReadyQueueTest, RotateAndThievesTakeNewThreadsOldestFirst) {
+  for (uint32_t i = 0; i < 4; ++i) queue_.push_new(t(i));
+  EXPECT_EQ(queue_.rotate(t(9)), t(0));
+  EXPECT_EQ(queue_.count(), 4u);
+  queue_.push_new(t(4));
+  uint32_t taken = 0;
+  EXPECT_EQ(slots_of(queue_.steal_half(&taken)), (Slots{1, 2, 3}));
+  EXPECT_EQ(taken, 3u);
+  EXPECT_EQ(queue_.count(), 2u);
+  EXPECT_EQ(drain(), (Slots{9, 4}));
+}
+
+TEST_F(ReadyQueueTest, AStreamOfNewThreadsDoesNotStarveTheList) {
+  constexpr uint32_t limit = 32;
+  queue_.push(t(50));
+  uint32_t run = 0;
+  queue_.push_new(t(0));
+  while (Thread* now = queue_.pop()) {
+    if (now == t(50)) break;
+    ASSERT_LE(++run, limit) << "the list starves";
+    queue_.push_new(t(run));
+  }
+  EXPECT_GE(run, limit / 2);
+  EXPECT_EQ(drain(), (Slots{run}));
+}
+
 TEST_F(ReadyQueueTest, PushAllAppendsInOrder) {
   for (int before = 0; before < 2; ++before) {
     if (before) queue_.push(t(9));
@@ -246,7 +282,7 @@ void ReadyQueueStress::push_some(std::vector<Thread*>& mine, Random& random) {
 }
 
 void ReadyQueueStress::owner_step(std::vector<Thread*>& mine, Random& random) {
-  uint32_t what = random.below(16);
+  uint32_t what = random.below(18);
   if (what < 5 || mine.empty()) {
     if (Thread* t = queue_.pop()) {
       took(t);
@@ -268,6 +304,10 @@ void ReadyQueueStress::owner_step(std::vector<Thread*>& mine, Random& random) {
     took(next);
     mine.push_back(next);
     rotated_ += next != t;
+  } else if (what < 17) {
+    Thread* t = grab(mine, random);
+    put(t);
+    queue_.push_new(t);
   } else {
     push_some(mine, random);
   }
@@ -288,6 +328,7 @@ void ReadyQueueStress::thief(uint64_t seed) {
       t = next;
     }
     if (seen != taken) ++errors_;
+    if (errors_.load(std::memory_order_relaxed)) return;  // what is in two places must not go on
     stolen_.fetch_add(seen, std::memory_order_relaxed);
     for (uint32_t i = random.below(200); i > 0; --i) upcall::pause_cpu();
   }
@@ -295,7 +336,7 @@ void ReadyQueueStress::thief(uint64_t seed) {
 
 void ReadyQueueStress::receive(std::vector<Thread*>& mine) {
   Thread* t = returned_.exchange(nullptr, std::memory_order_acquire);
-  while (t) {
+  while (t && mine.size() <= threads) {  // a ring if a thread was handed out twice
     Thread* next = t->wait_next;
     mine.push_back(t);
     t = next;
@@ -323,12 +364,14 @@ TEST_P(ReadyQueueStress, EachThreadIsHandedOutOnce) {
   const auto enough = start + std::chrono::seconds(2), at_most = start + std::chrono::seconds(20);
   // On a busy machine the thief may have to wait for its CPU.
   while (Clock::now() < enough || (stolen_.load(std::memory_order_relaxed) == 0 && Clock::now() < at_most)) {
+    if (errors_.load(std::memory_order_relaxed)) break;
     for (int i = 0; i < 256; ++i) owner_step(mine, random);
     receive(mine);
   }
   stop_.store(true, std::memory_order_relaxed);
   other.join();
   receive(mine);
+  ASSERT_EQ(errors_.load(), 0u) << "a thread was in two hands, or a list had another length than was said";
   EXPECT_EQ(queue_.count(), threads - mine.size());
   while (Thread* t = queue_.pop()) {
     took(t);
