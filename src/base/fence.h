@@ -5,6 +5,7 @@
 #include <linux/membarrier.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "base/syscall.h"
 
 namespace upcall {
@@ -19,8 +20,12 @@ inline void light_fence() noexcept {
 }
 
 inline void heavy_fence() noexcept {
-  if (g_have_membarrier && kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
-  full_fence();
+  if (!g_have_membarrier) {
+    full_fence();
+    return;
+  }
+  // Registered, so the other side relies on it.
+  CHECK(kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 
 void register_membarrier() noexcept;

@@ -75,6 +75,7 @@ struct Thread {
   // What the kernel would know.
   int32_t tid;
   uint32_t slot;
+  uint32_t generation;  // of the slot: ids do not come back at once
   uint32_t* clear_child_tid;
   void* robust_list;
   SignalState signals;
@@ -91,6 +92,7 @@ struct Thread {
   char name[16];
   Thread* all_next;  // list of live threads
   Thread* all_prev;
+  bool all_known;    // in that list
   uint64_t sleep_rem;  // where a interrupted sleep reports the rest (user pointer), or 0
   uint64_t affinity[16];
   bool affinity_set;

@@ -7,16 +7,18 @@ namespace upcall::sched {
 ThreadTable g_threads;
 
 namespace {
-constexpr int32_t generations = 250;
+constexpr uint32_t generations = 250;
 
 void wipe(Thread* t) noexcept {
   uint64_t word = t->wait_word.load(relaxed) & ~1ul;
   uint32_t slot = t->slot;
+  uint32_t generation = t->generation;
   void* frame = t->preempt_frame;
   __builtin_memset(static_cast<void*>(t), 0, sizeof(Thread));
   t->preempt_frame = frame;
   t->wait_word.store(word, relaxed);
   t->slot = slot;
+  t->generation = (generation + 1) % generations;
   t->timer_index = no_timer;
   t->altstack_flags = 2;  // SS_DISABLE
 }
@@ -47,20 +49,20 @@ Thread* ThreadTable::allocate() noexcept {
   free_ = t->next;
   wipe(t);
   t->state.store(State::exited, relaxed);
-  if (t->slot == 0) generation_ = (generation_ + 1) % generations;
-  t->tid = first_virtual_tid + static_cast<int32_t>(t->slot + (generation_ % generations) * max_slots);
-  generation_ = (generation_ + 1) % generations;
+  t->tid = first_virtual_tid + static_cast<int32_t>(t->slot + t->generation * max_slots);
   return t;
 }
 
 void ThreadTable::free(Thread* t) noexcept {
   LockGuard guard(lock_);
+  t->tid = 0;
   t->next = free_;
   free_ = t;
 }
 
 void ThreadTable::add_live(Thread* t) noexcept {
   LockGuard guard(lock_);
+  t->all_known = true;
   t->all_prev = nullptr;
   t->all_next = all_;
   if (all_) all_->all_prev = t;
@@ -76,6 +78,7 @@ uint32_t ThreadTable::remove_live(Thread* t) noexcept {
     all_ = t->all_next;
   if (t->all_next) t->all_next->all_prev = t->all_prev;
   t->all_next = t->all_prev = nullptr;
+  t->all_known = false;
   if (main_ == t) main_ = nullptr;
   t->tid = 0;
   uint32_t left = live_.load(relaxed) - 1;
@@ -89,7 +92,7 @@ Thread* ThreadTable::find(int32_t tid) noexcept {
     return m && m->tid == tid ? m : nullptr;
   }
   Thread* t = at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
-  return t && t->tid == tid ? t : nullptr;
+  return t && t->tid == tid && t->all_known ? t : nullptr;
 }
 
 void ThreadTable::set_main(Thread* t, int32_t tid) noexcept {
@@ -103,6 +106,8 @@ void ThreadTable::keep_only(Thread* survivor) noexcept {
     Thread* next = t->all_next;
     if (t != survivor) {
       t->tid = 0;
+      t->all_known = false;
+      if (main_ == t) main_ = nullptr;
       t->state.store(State::exited, relaxed);
       t->timer_index = no_timer;
       t->next = free_;

@@ -46,7 +46,6 @@ class ThreadTable {
   Thread* main_ = nullptr;
   atomic<uint32_t> live_{0};
   uint32_t slots_ = 0;
-  uint32_t generation_ = 0;
   atomic<char*> chunks_[max_slots / chunk_threads] = {};
 };
 

@@ -179,9 +179,9 @@ TEST_F(ThreadTableTest, BatchesHaveFreshIds) {
   }
 }
 
-// Known weakness, see the generation in ThreadTable::allocate: it counts allocations of all slots, so a slot whose
+// A generation belongs to its slot. One that counted the allocations of all slots failed here: a slot whose
 // turn comes 250 allocations later has the id it had before.
-TEST_F(ThreadTableTest, DISABLED_BatchOf250HasFreshIds) {
+TEST_F(ThreadTableTest, BatchOf250HasFreshIds) {
   start();
   std::vector<Thread*> all = start_many(250);
   std::vector<int32_t> before;
@@ -193,8 +193,8 @@ TEST_F(ThreadTableTest, DISABLED_BatchOf250HasFreshIds) {
   EXPECT_EQ(stale, 0u) << "ids of joined threads find the threads of the next batch";
 }
 
-// Known weakness: the id is in place from allocate on, and stays when creation fails (free without remove_live).
-TEST_F(ThreadTableTest, DISABLED_AllocatedIsNotFoundBeforeItLivesNorAfterItsCreationFailed) {
+// The id is in place from allocate on, but not found before add_live, nor after a failed creation.
+TEST_F(ThreadTableTest, AllocatedIsNotFoundBeforeItLivesNorAfterItsCreationFailed) {
   Thread* t = table_->allocate();
   int32_t tid = t->tid;
   EXPECT_EQ(table_->find(tid), nullptr) << "not live yet";
