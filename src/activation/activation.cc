@@ -59,7 +59,8 @@ bool try_claim(Activation* a) noexcept {
   OwnerWord w = p->owner_word();
   if (w.state() != Owner::in_kernel && w.state() != Owner::vacant) return false;
   // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
-  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) return false;
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
   g_runtime.sleeping.fetch_sub(1, relaxed);
   if (w.state() == Owner::in_kernel) g_counters.handovers.fetch_add(1, relaxed);
   return true;
@@ -113,7 +114,8 @@ uint32_t activation_count() noexcept { return g_count.load(acquire); }
 
 Activation* new_activation_record() noexcept {
   if (!g_table) {
-    g_table = static_cast<atomic<Activation*>*>(kernel::map_pages(max_activations * sizeof(void*), MAP_NORESERVE));
+    g_table =
+        static_cast<atomic<Activation*>*>(kernel::map_pages(max_activations * sizeof(void*), MAP_NORESERVE));
     if (!g_table) return nullptr;
   }
   // guard, runtime stack, guard, alternate signal stack; the record sits at the end.
@@ -160,7 +162,8 @@ bool spawn_activation(Processor* p) noexcept {
   return true;
 }
 
-long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
+long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes,
+                  int* tid) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
   long r = clone_quietly(stack + stack_bytes, f, argument, tid);

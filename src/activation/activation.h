@@ -33,21 +33,22 @@ struct AltStack {
 };
 
 struct alignas(64) Activation {
-  Activation* self;               // GS points here; GS 0: not an activation
-  atomic<uint32_t> in_runtime;    // set and cleared by entry.S; read by our own signal handlers
-  atomic<uint32_t> resched;       // preemption asked for while in the runtime
+  Activation* self;             // GS points here; GS 0: not an activation
+  atomic<uint32_t> in_runtime;  // set and cleared by entry.S; read by our own signal handlers
+  atomic<uint32_t> resched;     // preemption asked for while in the runtime
   void* stack_top;
-  Thread* current;                // the thread that runs, or whose call is in the kernel
-  atomic<uint32_t> interrupt;     // the call in the kernel is to return: see upcall_blocking_syscall
+  Thread* current;             // the thread that runs, or whose call is in the kernel
+  atomic<uint32_t> interrupt;  // the call in the kernel is to return: see upcall_blocking_syscall
   uint32_t index;
   Processor* processor;
-  int32_t tid;                    // the kernel's
-  atomic<uint32_t> wake;          // futex: 1 = look again
+  int32_t tid;            // the kernel's
+  atomic<uint32_t> wake;  // futex: 1 = look again
   Activation* pool_next;
   AltStack altstack;
-  atomic<uint32_t> signal_sent;   // the reserved signal is on its way: queued ones would fill the alternate stack
+  atomic<uint32_t>
+      signal_sent;  // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
-  bool in_pool;                   // guarded by the processor's pool_lock
+  bool in_pool;  // guarded by the processor's pool_lock
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
 static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
@@ -70,7 +71,7 @@ struct alignas(64) Processor {
   // Private to the owner.
   uint32_t index = 0;
   uint32_t cpu = 0;
-  atomic<uint64_t> dispatches{0}; // read by the monitor: unchanged = the same thread still runs
+  atomic<uint64_t> dispatches{0};  // read by the monitor: unchanged = the same thread still runs
   uint32_t timer_check = 0;
   Thread* free_threads = nullptr;
   uint32_t free_count = 0;
@@ -79,18 +80,19 @@ struct alignas(64) Processor {
 
   // Shared.
   alignas(64) atomic<uint64_t> owner{0};
-  atomic<Thread*> inbox{nullptr};          // threads made ready from outside, newest first
+  atomic<Thread*> inbox{nullptr};  // threads made ready from outside, newest first
   sched::Timers timers;
   SpinLock pool_lock{Rank::pool};
-  Activation* pool = nullptr;              // parked activations
-  atomic<uint32_t> preempt_in_flight{0};   // the monitor is about to signal the owner
-  atomic<uint32_t> spawning{0};            // an activation is being made
-  atomic<uint32_t> wants_activation{0};    // the pool is empty; the monitor makes one
-  atomic<uint32_t> attention_wanted{0};    // a thread with a signal to handle computes: stop it at the next tick
-  atomic<uint32_t> sentinel_armed{0};      // futex: 1 = the sentinel is to watch
+  Activation* pool = nullptr;             // parked activations
+  atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
+  atomic<uint32_t> spawning{0};           // an activation is being made
+  atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
+  atomic<uint32_t> attention_wanted{
+      0};                              // a thread with a signal to handle computes: stop it at the next tick
+  atomic<uint32_t> sentinel_armed{0};  // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
-  atomic<uint64_t> seen_dispatches{0};     // monitor's last look
-  uint64_t seen_owner = 0;                 // monitor's
+  atomic<uint64_t> seen_dispatches{0};  // monitor's last look
+  uint64_t seen_owner = 0;              // monitor's
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
@@ -98,16 +100,16 @@ struct alignas(64) Processor {
 
 struct Runtime {
   uint32_t processors = 1;
-  Processor* processor = nullptr;    // [processors]
-  uint64_t quantum = 10'000'000;     // nanoseconds; 0: no time slices
+  Processor* processor = nullptr;  // [processors]
+  uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
   bool started = false;
-  atomic<uint32_t> sleeping{0};      // processors in a kernel sleep
-  atomic<uint32_t> spinning{0};      // idle processors that look for work
+  atomic<uint32_t> sleeping{0};  // processors in a kernel sleep
+  atomic<uint32_t> spinning{0};  // idle processors that look for work
   uint64_t xsave_features = 3;
   uint32_t xsave_size = 512;
   int32_t pid = 0;
-  uint64_t affinity[16] = {};        // what the process was given
-  int64_t affinity_size = 0;         // bytes of it that the kernel knows
+  uint64_t affinity[16] = {};  // what the process was given
+  int64_t affinity_size = 0;   // bytes of it that the kernel knows
 };
 extern Runtime g_runtime;
 
@@ -173,8 +175,8 @@ Thread* blocking_call(Thread* t) noexcept;
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // clone or vfork of a process that shares our memory; see upcall_clone_process.
 // The child starts with child_context's registers (t's, or a copy that stays).
-Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child, Thread* child_context,
-                       bool own_stack) noexcept;
+Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,
+                       Thread* child_context, bool own_stack) noexcept;
 // Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
 extern bool (*g_after_blocking)(Thread*, long result);
 
@@ -189,15 +191,15 @@ void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.
 void* new_frame() noexcept;
 void free_frame(void*) noexcept;
-extern atomic<uint64_t> g_monitor_deadline;   // when it will look next
-extern atomic<uint32_t> g_monitor_ticking;    // time slices are being watched
+extern atomic<uint64_t> g_monitor_deadline;  // when it will look next
+extern atomic<uint32_t> g_monitor_ticking;   // time slices are being watched
 // Sends the reserved signal, once until it has arrived. What it is to notice must be set before.
 void send_signal(Activation* a) noexcept;
 // Stops the thread that runs on `a` at the next possible point.
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.
 extern void (*g_process_signal)(int signal, void* siginfo);
-extern atomic<uint64_t> g_monitor_signals;    // set the monitor waits for
+extern atomic<uint64_t> g_monitor_signals;  // set the monitor waits for
 
 // A thread that is about to run again: signals. May return another thread. Set by src/linux.
 extern Thread* (*g_before_resume)(Thread*);

@@ -71,7 +71,8 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
 // True: the processor is still ours. False: somebody runs it, and we own nothing.
 bool leave_kernel(Activation* a, OwnerWord w) noexcept {
   // acq_rel: pairs with try_claim.
-  if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+  if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel,
+                                                   relaxed))
     return false;
   g_runtime.sleeping.fetch_sub(1, relaxed);
   return true;
@@ -83,7 +84,8 @@ bool claim_idle(Activation* a) noexcept {
   OwnerWord w = p->owner_word();
   if (w.state() != Owner::idle) return false;
   Activation* sleeper = activation_at(w.activation());
-  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) return false;
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
   g_runtime.sleeping.fetch_sub(1, relaxed);
   pool_adopt(sleeper);
   return true;
@@ -127,8 +129,8 @@ Thread* blocking_call(Thread* t) noexcept {
   return blocking_call(t, t->nr, args);
 }
 
-Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child, Thread* child_context,
-                       bool own_stack) noexcept {
+Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,
+                       Thread* child_context, bool own_stack) noexcept {
   Activation* a = self();
   if (!g_runtime.started) {
     t->rax = static_cast<uint64_t>(upcall_clone_process(nr, args, child_context, child, own_stack));

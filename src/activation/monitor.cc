@@ -44,7 +44,8 @@ bool tick(Processor* p, uint64_t now) noexcept {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
     // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
-    if (same && g_runtime.processors > 1 && g_runtime.sleeping.load(relaxed) && !g_runtime.spinning.load(relaxed)) {
+    if (same && g_runtime.processors > 1 && g_runtime.sleeping.load(relaxed) &&
+        !g_runtime.spinning.load(relaxed)) {
       for (uint32_t i = 1; i < g_runtime.processors; ++i) {
         Processor* other = &g_runtime.processor[(p->index + i) % g_runtime.processors];
         if (other->owner_word().state() == Owner::running) continue;
@@ -85,7 +86,8 @@ uint64_t next_deadline(uint64_t next_tick) noexcept {
 void create_where_asked() noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
-    if (p->wants_activation.exchange(0, acq_rel) && p->has_work() && p->owner_word().state() == Owner::in_kernel)
+    if (p->wants_activation.exchange(0, acq_rel) && p->has_work() &&
+        p->owner_word().state() == Owner::in_kernel)
       wake_successor(p, true);
   }
 }
@@ -95,8 +97,10 @@ void wait_for_signal(uint64_t deadline) noexcept {
   uint64_t set = g_monitor_signals.load(relaxed) | bit(preempt_signal);
   uint64_t now = kernel::now();
   uint64_t left = deadline == sched::never ? 0 : deadline > now ? deadline - now : 0;
-  __kernel_timespec ts = {static_cast<long long>(left / 1000000000u), static_cast<long long>(left % 1000000000u)};
-  long r = kernel::sys(__NR_rt_sigtimedwait, &set, static_cast<void*>(info), deadline == sched::never ? nullptr : &ts, 8);
+  __kernel_timespec ts = {static_cast<long long>(left / 1000000000u),
+                          static_cast<long long>(left % 1000000000u)};
+  long r = kernel::sys(__NR_rt_sigtimedwait, &set, static_cast<void*>(info),
+                       deadline == sched::never ? nullptr : &ts, 8);
   if (r > 0 && r != preempt_signal) g_process_signal(static_cast<int>(r), info);
 }
 
@@ -111,7 +115,8 @@ void monitor_main(void* argument) noexcept {
   int quiet = 0;
   for (;;) {
     uint64_t deadline = next_deadline(next_tick);
-    g_monitor_deadline.store(deadline, fenced);  // pairs with poke_monitor's readers: stored before we look again
+    g_monitor_deadline.store(deadline,
+                             fenced);  // pairs with poke_monitor's readers: stored before we look again
     uint64_t again = next_deadline(next_tick);
     if (again < deadline) g_monitor_deadline.store(again, relaxed);
     wait_for_signal(again < deadline ? again : deadline);
@@ -166,7 +171,8 @@ bool start_monitor() noexcept {
 }
 
 void poke_monitor() noexcept {
-  if (!g_monitor_ticking.load(relaxed)) g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
+  if (!g_monitor_ticking.load(relaxed))
+    g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
   if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;
   kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
 }

@@ -17,7 +17,9 @@ namespace {
 SpinLock g_frames_lock{Rank::memory};
 void* g_free_frames = nullptr;
 
-size_t frame_bytes() noexcept { return (sizeof(KernelUcontext) + 63 + g_runtime.xsave_size + 4 + 4095) & ~4095ul; }
+size_t frame_bytes() noexcept {
+  return (sizeof(KernelUcontext) + 63 + g_runtime.xsave_size + 4 + 4095) & ~4095ul;
+}
 
 // The frame lies on the activation's alternate stack: moves it where the thread can keep it.
 bool keep_frame(Thread* t, const KernelUcontext* uc) noexcept {
@@ -63,8 +65,7 @@ void preempt_activation(Activation* a) noexcept {
   Processor* p = a->processor;
   p->preempt_in_flight.store(1, fenced);  // pairs with enter_kernel's exchange of the owner word
   OwnerWord w = {p->owner.load(fenced)};
-  if (w.state() == Owner::running && w.activation() == a->index)
-    send_signal(a);
+  if (w.state() == Owner::running && w.activation() == a->index) send_signal(a);
   p->preempt_in_flight.store(0, release);
 }
 
@@ -78,7 +79,8 @@ void on_preempt_signal(void* ucontext) noexcept {
     a->resched.store(1, relaxed);
     a->interrupt.store(1, relaxed);
     auto rip = uc->rip;
-    if (rip >= reinterpret_cast<uint64_t>(upcall_blocking_begin) && rip < reinterpret_cast<uint64_t>(upcall_blocking_end))
+    if (rip >= reinterpret_cast<uint64_t>(upcall_blocking_begin) &&
+        rip < reinterpret_cast<uint64_t>(upcall_blocking_end))
       uc->rip = reinterpret_cast<uint64_t>(upcall_blocking_interrupted);
     return;
   }

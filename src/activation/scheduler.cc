@@ -149,7 +149,8 @@ void idle(Activation* a) noexcept {
     kernel::futex_wait(&a->wake, 0, p->timers.next());
   }
   // acq_rel: pairs with a returning activation's claim.
-  if (p->owner.compare_exchange_strong(sleeping.bits, sleeping.next(Owner::running, a->index).bits, acq_rel, relaxed)) {
+  if (p->owner.compare_exchange_strong(sleeping.bits, sleeping.next(Owner::running, a->index).bits, acq_rel,
+                                       relaxed)) {
     r.sleeping.fetch_sub(1, relaxed);
     a->wake.store(0, relaxed);
   } else {

@@ -5,8 +5,13 @@
 
 namespace upcall {
 
-enum class Order : int { relaxed = __ATOMIC_RELAXED, acquire = __ATOMIC_ACQUIRE, release = __ATOMIC_RELEASE,
-                         acq_rel = __ATOMIC_ACQ_REL, fenced = __ATOMIC_SEQ_CST };
+enum class Order : int {
+  relaxed = __ATOMIC_RELAXED,
+  acquire = __ATOMIC_ACQUIRE,
+  release = __ATOMIC_RELEASE,
+  acq_rel = __ATOMIC_ACQ_REL,
+  fenced = __ATOMIC_SEQ_CST
+};
 
 inline constexpr Order relaxed = Order::relaxed;
 inline constexpr Order acquire = Order::acquire;

@@ -14,15 +14,14 @@ namespace upcall {
 
 }  // namespace upcall
 
-#define CHECK(cond)                                         \
-  do {                                                      \
-    if (__builtin_expect(!(cond), 0))                       \
-      ::upcall::fatal_check(__FILE__, __LINE__, #cond);     \
+#define CHECK(cond)                                                                     \
+  do {                                                                                  \
+    if (__builtin_expect(!(cond), 0)) ::upcall::fatal_check(__FILE__, __LINE__, #cond); \
   } while (0)
 
 #ifdef NDEBUG
-#define DCHECK(cond) \
-  do {               \
+#define DCHECK(cond)       \
+  do {                     \
     (void)sizeof(!(cond)); \
   } while (0)
 #else

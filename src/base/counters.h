@@ -6,27 +6,27 @@
 #include "base/atomic.h"
 
 // Kept per processor, written by its owner without a locked instruction; read by anyone.
-#define UPCALL_PROCESSOR_COUNTERS(X)                                            \
-  X(switches, "times a processor went on with another thread")                  \
-  X(yields, "sched_yield calls that gave the processor to another thread")      \
-  X(preemptions, "threads stopped because their time slice was over")           \
-  X(steals, "threads taken from another processor")                             \
-  X(futex_waits, "waits on private futexes that blocked the thread only")       \
-  X(futex_wakes, "threads woken through private futexes")                       \
-  X(sleeps, "nanosleep and clock_nanosleep waits")                              \
-  X(blocking_calls, "system calls made that may block")                         \
+#define UPCALL_PROCESSOR_COUNTERS(X)                                       \
+  X(switches, "times a processor went on with another thread")             \
+  X(yields, "sched_yield calls that gave the processor to another thread") \
+  X(preemptions, "threads stopped because their time slice was over")      \
+  X(steals, "threads taken from another processor")                        \
+  X(futex_waits, "waits on private futexes that blocked the thread only")  \
+  X(futex_wakes, "threads woken through private futexes")                  \
+  X(sleeps, "nanosleep and clock_nanosleep waits")                         \
+  X(blocking_calls, "system calls made that may block")                    \
   X(signals_delivered, "signal handlers run on threads")
 
 // Kept once, with atomic additions: rare events, or from outside any processor.
-#define UPCALL_GLOBAL_COUNTERS(X)                                               \
-  X(threads_created, "threads made by clone and clone3")                        \
+#define UPCALL_GLOBAL_COUNTERS(X)                                                              \
+  X(threads_created, "threads made by clone and clone3")                                       \
   X(handovers, "times another activation took over a processor whose owner was in the kernel") \
-  X(sentinel_wakes, "hand-overs started by a sentinel")                         \
-  X(monitor_wakes, "hand-overs started by the monitor")                         \
-  X(activations_created, "kernel threads made to run threads, the first included") \
-  X(helpers, "monitor and sentinels: kernel threads that run no thread")        \
-  X(bound_threads, "threads tied to a kernel thread of their own")              \
-  X(stacks_pooled, "stacks handed out by the pool")                             \
+  X(sentinel_wakes, "hand-overs started by a sentinel")                                        \
+  X(monitor_wakes, "hand-overs started by the monitor")                                        \
+  X(activations_created, "kernel threads made to run threads, the first included")             \
+  X(helpers, "monitor and sentinels: kernel threads that run no thread")                       \
+  X(bound_threads, "threads tied to a kernel thread of their own")                             \
+  X(stacks_pooled, "stacks handed out by the pool")                                            \
   X(stacks_mapped, "stacks that the pool had to add memory for")
 
 namespace upcall {

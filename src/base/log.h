@@ -30,7 +30,13 @@ class Line {
 };
 
 // Topics of UPCALL_LOG, a comma-separated list.
-enum class Topic : uint32_t { patch = 1u << 0, syscall = 1u << 1, sched = 1u << 2, signal = 1u << 3, start = 1u << 4 };
+enum class Topic : uint32_t {
+  patch = 1u << 0,
+  syscall = 1u << 1,
+  sched = 1u << 2,
+  signal = 1u << 3,
+  start = 1u << 4
+};
 extern uint32_t g_log_topics;
 inline bool log_on(Topic t) noexcept {
   return __builtin_expect((g_log_topics & static_cast<uint32_t>(t)) != 0, 0);

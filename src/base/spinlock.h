@@ -12,7 +12,15 @@
 
 namespace upcall {
 
-enum class Rank : uint8_t { futex_bucket = 10, timers = 20, thread_table = 30, signals = 40, pool = 50, steal = 60, memory = 70 };
+enum class Rank : uint8_t {
+  futex_bucket = 10,
+  timers = 20,
+  thread_table = 30,
+  signals = 40,
+  pool = 50,
+  steal = 60,
+  memory = 70
+};
 
 class SpinLock {
  public:

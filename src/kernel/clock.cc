@@ -31,7 +31,8 @@ void init_clock(const void* vdso_base) noexcept {
       bias = base + segments[i].p_offset - segments[i].p_vaddr;
       have_bias = true;
     }
-    if (segments[i].p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const Elf64_Dyn*>(base + segments[i].p_offset);
+    if (segments[i].p_type == PT_DYNAMIC)
+      dynamic = reinterpret_cast<const Elf64_Dyn*>(base + segments[i].p_offset);
   }
   if (!dynamic || !have_bias) return;
   const char* strings = nullptr;

@@ -19,7 +19,9 @@ struct alignas(64) Bucket {
 constexpr uint32_t bucket_bits = 12;
 Bucket g_buckets[1u << bucket_bits];
 
-Bucket& bucket_of(uint64_t key) noexcept { return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)]; }
+Bucket& bucket_of(uint64_t key) noexcept {
+  return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)];
+}
 
 void link(Bucket& b, Thread* t) noexcept {
   t->wait_next = nullptr;
@@ -216,12 +218,18 @@ long requeue(Thread* t, bool compare) noexcept {
 bool compare_op(uint32_t old, uint32_t op, uint32_t operand) noexcept {
   auto a = static_cast<int32_t>(old), b = static_cast<int32_t>(operand);
   switch (op) {
-    case FUTEX_OP_CMP_EQ: return a == b;
-    case FUTEX_OP_CMP_NE: return a != b;
-    case FUTEX_OP_CMP_LT: return a < b;
-    case FUTEX_OP_CMP_LE: return a <= b;
-    case FUTEX_OP_CMP_GT: return a > b;
-    default: return a >= b;
+    case FUTEX_OP_CMP_EQ:
+      return a == b;
+    case FUTEX_OP_CMP_NE:
+      return a != b;
+    case FUTEX_OP_CMP_LT:
+      return a < b;
+    case FUTEX_OP_CMP_LE:
+      return a <= b;
+    case FUTEX_OP_CMP_GT:
+      return a > b;
+    default:
+      return a >= b;
   }
 }
 
@@ -241,8 +249,11 @@ long wake_op(Thread* t) noexcept {
   {
     TwoLocks guard(b1, b2);
     for (;;) {
-      uint32_t fresh = op == FUTEX_OP_SET ? operand : op == FUTEX_OP_ADD ? old + operand
-                     : op == FUTEX_OP_OR ? (old | operand) : op == FUTEX_OP_ANDN ? (old & ~operand) : (old ^ operand);
+      uint32_t fresh = op == FUTEX_OP_SET    ? operand
+                       : op == FUTEX_OP_ADD  ? old + operand
+                       : op == FUTEX_OP_OR   ? (old | operand)
+                       : op == FUTEX_OP_ANDN ? (old & ~operand)
+                                             : (old ^ operand);
       int r = upcall_cas_user32(second, &old, fresh);
       if (r < 0) return -e_fault;
       if (r == 1) break;
@@ -285,7 +296,8 @@ Thread* sys_futex(Thread* t) noexcept {
   int cmd = op & FUTEX_CMD_MASK;
   bool waits = cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET;
   bool priority_inheritance = cmd == FUTEX_LOCK_PI || cmd == FUTEX_UNLOCK_PI || cmd == FUTEX_TRYLOCK_PI ||
-                              cmd == FUTEX_WAIT_REQUEUE_PI || cmd == FUTEX_CMP_REQUEUE_PI || cmd == FUTEX_LOCK_PI2;
+                              cmd == FUTEX_WAIT_REQUEUE_PI || cmd == FUTEX_CMP_REQUEUE_PI ||
+                              cmd == FUTEX_LOCK_PI2;
   // The kernel would look for the owner's id among its own: refused as on kernels without PI, so that
   // pthread_mutexattr_setprotocol's mutexes say ENOTSUP at initialisation.
   if (priority_inheritance) return answer(t, -e_nosys);
@@ -299,7 +311,8 @@ Thread* sys_futex(Thread* t) noexcept {
     case FUTEX_WAIT_BITSET:
       return wait_call(t, op, cmd);
     case FUTEX_WAKE:
-      return answer(t, wake(t->rdi, static_cast<int32_t>(t->rdx) < 1 ? 1 : static_cast<uint32_t>(t->rdx), ~0u));
+      return answer(t,
+                    wake(t->rdi, static_cast<int32_t>(t->rdx) < 1 ? 1 : static_cast<uint32_t>(t->rdx), ~0u));
     case FUTEX_WAKE_BITSET:
       if (!static_cast<uint32_t>(t->r9)) return answer(t, -e_inval);
       return answer(t, wake(t->rdi, static_cast<uint32_t>(t->rdx), static_cast<uint32_t>(t->r9)));

@@ -55,7 +55,8 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
       bool with_policy = t->nr == __NR_sched_setscheduler;
       uint64_t user = with_policy ? t->rdx : t->rsi;
       if (!user) return answer(t, -e_inval);
-      if (upcall_copy_user(&priority, reinterpret_cast<void*>(user), sizeof priority)) return answer(t, -e_fault);
+      if (upcall_copy_user(&priority, reinterpret_cast<void*>(user), sizeof priority))
+        return answer(t, -e_fault);
       int32_t policy = with_policy ? static_cast<int32_t>(t->rsi) & ~SCHED_RESET_ON_FORK : of->sched_policy;
       if (!valid(policy, priority)) return answer(t, -e_inval);
       of->sched_policy = policy, of->sched_priority = priority;
@@ -66,7 +67,8 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
     case __NR_sched_getparam:
       if (!t->rsi) return answer(t, -e_inval);
       priority = of->sched_priority;
-      return answer(t, upcall_copy_user(reinterpret_cast<void*>(t->rsi), &priority, sizeof priority) ? -e_fault : 0);
+      return answer(
+          t, upcall_copy_user(reinterpret_cast<void*>(t->rsi), &priority, sizeof priority) ? -e_fault : 0);
     case __NR_sched_rr_get_interval: {
       uint64_t q = activation::g_runtime.quantum;
       uint64_t ts[2] = {q / 1'000'000'000u, q % 1'000'000'000u};
@@ -80,7 +82,8 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
 // getpriority and setpriority of one of our threads. Recorded, not acted upon: all threads of a processor share it.
 Thread* sys_priority(Thread* t) noexcept {
   constexpr uint64_t prio_process = 0;
-  Thread* of = t->rdi == prio_process && t->rsi ? sched::g_threads.find(static_cast<int32_t>(t->rsi)) : nullptr;
+  Thread* of =
+      t->rdi == prio_process && t->rsi ? sched::g_threads.find(static_cast<int32_t>(t->rsi)) : nullptr;
   if (!of || of->is_main) return pass(t);
   if (t->nr == __NR_getpriority) return answer(t, 20 - of->nice);
   auto nice = static_cast<int32_t>(t->rdx);

@@ -16,8 +16,8 @@ using sched::Thread;
 using Handler = Thread* (*)(Thread*);
 
 // errno values, without libc's header that makes errno a TLS access.
-inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_again = 11, e_nomem = 12, e_fault = 14, e_inval = 22,
-                      e_pipe = 32, e_nosys = 38, e_timedout = 110;
+inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_again = 11, e_nomem = 12, e_fault = 14,
+                      e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110;
 
 inline Thread* answer(Thread* t, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);
@@ -26,8 +26,9 @@ inline Thread* answer(Thread* t, long result) noexcept {
 // The call as the program made it, on this kernel thread.
 Thread* pass(Thread* t) noexcept;
 inline long raw_call(const Thread* t) noexcept {
-  return kernel::raw_syscall(t->nr, static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
-                             static_cast<long>(t->r10), static_cast<long>(t->r8), static_cast<long>(t->r9));
+  return kernel::raw_syscall(t->nr, static_cast<long>(t->rdi), static_cast<long>(t->rsi),
+                             static_cast<long>(t->rdx), static_cast<long>(t->r10), static_cast<long>(t->r8),
+                             static_cast<long>(t->r9));
 }
 
 // --- table.cc

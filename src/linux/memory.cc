@@ -17,7 +17,8 @@ constexpr int guard_install = 102, guard_remove = 103;
 constexpr uint64_t page = 4096;
 constexpr uint64_t huge_page = 2ul << 20;
 constexpr uint64_t min_stack = 16 * 1024, max_stack = 1ul << 30;
-constexpr uint64_t warm_bytes = 2 * page;  // kept resident at the top of a free stack: its next user touches them
+constexpr uint64_t warm_bytes =
+    2 * page;  // kept resident at the top of a free stack: its next user touches them
 constexpr uint32_t warm_stacks = 12 * 1024;
 constexpr uint32_t max_classes = 16, max_slabs = 512;
 constexpr uint32_t first_slab = 16, largest_slab = 4096;
@@ -27,7 +28,7 @@ constexpr uint32_t first_slab = 16, largest_slab = 4096;
 enum class SlotState : uint8_t { free, fresh, used, lost };
 
 struct Slot {
-  uint32_t next_free;    // index in the slab + 1
+  uint32_t next_free;  // index in the slab + 1
   uint32_t guard_pages;
   SlotState state;
   bool warm;
@@ -114,7 +115,8 @@ bool add_slab(SizeClass* c) noexcept {
 }
 
 uint64_t take_slot(SizeClass* c, bool accessible) noexcept {
-  if (c->recent < 0 || (!g_slabs[c->recent].free_head && g_slabs[c->recent].next_unused == g_slabs[c->recent].count)) {
+  if (c->recent < 0 ||
+      (!g_slabs[c->recent].free_head && g_slabs[c->recent].next_unused == g_slabs[c->recent].count)) {
     c->recent = -1;
     for (uint32_t i = 0, n = g_slab_count.load(relaxed); i < n && c->free_count; ++i)
       if (g_slabs[i].stack_bytes == c->bytes && g_slabs[i].free_head) c->recent = static_cast<int32_t>(i);
@@ -190,7 +192,8 @@ Thread* sys_mmap(Thread* t) noexcept {
   }
   long r = raw_call(t);
   if (!kernel::is_error(r) && (prot & PROT_EXEC) && !(flags & MAP_ANONYMOUS))
-    patch::patch_mapping(static_cast<uint64_t>(r), static_cast<uint64_t>(r) + length, static_cast<int>(t->r8), t->r9);
+    patch::patch_mapping(static_cast<uint64_t>(r), static_cast<uint64_t>(r) + length, static_cast<int>(t->r8),
+                         t->r9);
   return answer(t, r);
 }
 
@@ -200,7 +203,8 @@ Thread* sys_munmap(Thread* t) noexcept {
     if (Slab* s = slab_of(t->rdi)) {
       auto i = static_cast<uint32_t>((t->rdi - s->base) / s->stack_bytes);
       Slot& slot = s->slots[i];
-      if (t->rdi == s->base + i * s->stack_bytes && t->rsi == s->stack_bytes && slot.state != SlotState::lost) {
+      if (t->rdi == s->base + i * s->stack_bytes && t->rsi == s->stack_bytes &&
+          slot.state != SlotState::lost) {
         free_slot(s, i);
         return answer(t, 0);
       }
@@ -208,7 +212,8 @@ Thread* sys_munmap(Thread* t) noexcept {
     }
   }
   // Before the call: afterwards the range may be somebody else's, patched anew. The kernel refuses nothing else.
-  if (t->rdi % page == 0 && t->rsi && t->rdi + t->rsi > t->rdi) patch::forget_mapping(t->rdi, t->rdi + t->rsi);
+  if (t->rdi % page == 0 && t->rsi && t->rdi + t->rsi > t->rdi)
+    patch::forget_mapping(t->rdi, t->rdi + t->rsi);
   return pass(t);
 }
 

@@ -43,8 +43,9 @@ Thread* clone_process(Thread* t, unsigned long flags, bool own_stack) noexcept {
                             activation::g_runtime.affinity};
   if (!activation::g_runtime.started) {
     kernel::sys(__NR_rt_sigprocmask, 0, nullptr, &child.signal_mask, 8);
-    activation::g_runtime.affinity_size = kernel::sys(__NR_sched_getaffinity, 0, sizeof activation::g_runtime.affinity,
-                                                      static_cast<void*>(activation::g_runtime.affinity));
+    activation::g_runtime.affinity_size =
+        kernel::sys(__NR_sched_getaffinity, 0, sizeof activation::g_runtime.affinity,
+                    static_cast<void*>(activation::g_runtime.affinity));
   }
   Thread* context = t;
   if (!(flags & CLONE_VFORK)) {

@@ -26,8 +26,6 @@ struct {
   int32_t timer_id, tid;
 } g_timers[timer_slots];
 
-
-
 QueuedSignal* new_queued() noexcept {
   if (!g_free) {
     constexpr size_t n = 64;
@@ -138,7 +136,8 @@ void catch_in_kernel(int signal) noexcept {
 
 // The kernel keeps "ignore" and the child flags; handlers are ours to call.
 void mirror_in_kernel(int signal, const Action& a) noexcept {
-  if (signal == activation::preempt_signal || (bit(signal) & (activation::fault_signals | unblockable))) return;
+  if (signal == activation::preempt_signal || (bit(signal) & (activation::fault_signals | unblockable)))
+    return;
   Action k = a;
   if (k.handler > 1) {
     k.handler = 0;
@@ -160,7 +159,8 @@ void set_action(int signal, const Action& a) noexcept {
 
 void leave_to_kernel(uint64_t set) noexcept {
   g_left_to_kernel |= set;
-  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel, relaxed);
+  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel,
+                                      relaxed);
   if (activation::g_runtime.started) activation::poke_monitor();
 }
 
@@ -221,7 +221,8 @@ void note_timer(int32_t timer_id, int32_t tid) noexcept {
 void on_process_signal(int signal, void* raw) noexcept {
   Info info;
   __builtin_memcpy(&info, raw, sizeof info);
-  if (log_on(Topic::signal)) (Line() << "signal " << signal << " for the process, code " << info.code).write();
+  if (log_on(Topic::signal))
+    (Line() << "signal " << signal << " for the process, code " << info.code).write();
   constexpr int32_t si_timer = -2;
   if (info.code == si_timer) {
     Thread* target = nullptr;
@@ -283,7 +284,8 @@ Thread* wait_for_signal(Thread* t, uint64_t sigwait_set, uint64_t deadline) noex
     }
   }
   // fenced: pairs with notify
-  bool something = t->attention.load(fenced) || (pending_for(t) & (sigwait_set | ~t->signals.mask.load(relaxed)));
+  bool something =
+      t->attention.load(fenced) || (pending_for(t) & (sigwait_set | ~t->signals.mask.load(relaxed)));
   if (something && sched::claim_wait(t, word)) {
     if (t->timer_index != sched::no_timer) t->timers->cancel(t);
     t->attention.store(1, relaxed);
@@ -332,7 +334,8 @@ void take_over_signals(Thread* t) noexcept {
   activation::AltStack ours = activation::self()->altstack, theirs;
   kernel::sys(__NR_sigaltstack, &ours, &theirs);
   t->altstack_sp = theirs.sp, t->altstack_size = theirs.size, t->altstack_flags = theirs.flags & ~1;
-  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel, relaxed);
+  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel,
+                                      relaxed);
   activation::g_process_signal = on_process_signal;
   activation::g_before_resume = before_resume;
   activation::g_after_blocking = after_blocking;

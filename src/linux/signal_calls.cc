@@ -56,7 +56,9 @@ bool borrow_mask(Thread* t, uint64_t user_mask, uint64_t size) noexcept {
 
 // A blocking call under a borrowed mask. The kernel must not see the mask: it would unblock its own signals on this
 // kernel thread. before_resume puts the thread's mask back, after a handler or without one.
-Thread* call_with_mask(Thread* t, const long args[6]) noexcept { return activation::blocking_call(t, t->nr, args); }
+Thread* call_with_mask(Thread* t, const long args[6]) noexcept {
+  return activation::blocking_call(t, t->nr, args);
+}
 
 }  // namespace
 
@@ -72,7 +74,8 @@ Thread* sys_rt_sigaction(Thread* t) noexcept {
   }
   Action old = action_of(s);
   if (t->rsi) set_action(s, fresh);
-  if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old)) return answer(t, -e_fault);
+  if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old))
+    return answer(t, -e_fault);
   return answer(t, 0);
 }
 
@@ -82,16 +85,24 @@ Thread* sys_rt_sigprocmask(Thread* t) noexcept {
   if (t->rsi) {
     if (upcall_load_user64(reinterpret_cast<uint64_t*>(t->rsi), &set)) return answer(t, -e_fault);
     switch (static_cast<int>(t->rdi)) {
-      case 0: mask = old | set; break;
-      case 1: mask = old & ~set; break;
-      case 2: mask = set; break;
-      default: return answer(t, -e_inval);
+      case 0:
+        mask = old | set;
+        break;
+      case 1:
+        mask = old & ~set;
+        break;
+      case 2:
+        mask = set;
+        break;
+      default:
+        return answer(t, -e_inval);
     }
     mask &= ~unblockable;
     t->signals.mask.store(mask, fenced);  // pairs with post_thread's look at the mask
     if (old & ~mask) recheck(t);
   }
-  if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old)) return answer(t, -e_fault);
+  if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old))
+    return answer(t, -e_fault);
   return answer(t, 0);
 }
 
@@ -116,7 +127,8 @@ Thread* sys_rt_sigtimedwait(Thread* t) noexcept {
   }
   Info info;
   if (int s = take(t, set, &info)) {
-    if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &info, sizeof info)) return answer(t, -e_fault);
+    if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &info, sizeof info))
+      return answer(t, -e_fault);
     return answer(t, s);
   }
   // What signalfd has left to the kernel is pending there.
@@ -178,15 +190,18 @@ Thread* sys_sigaltstack(Thread* t) noexcept {
       fresh = {nullptr, disable, 0};
     else if (fresh.size < 2048)
       return answer(t, -e_nomem);
-    t->altstack_sp = fresh.sp, t->altstack_size = fresh.size, t->altstack_flags = mode == disable ? disable : 0;
+    t->altstack_sp = fresh.sp, t->altstack_size = fresh.size,
+    t->altstack_flags = mode == disable ? disable : 0;
   }
-  if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &old, sizeof old)) return answer(t, -e_fault);
+  if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &old, sizeof old))
+    return answer(t, -e_fault);
   return answer(t, 0);
 }
 
 Thread* sys_kill(Thread* t) noexcept {
   auto signal = static_cast<int64_t>(static_cast<int32_t>(t->rsi));
-  if (static_cast<int32_t>(t->rdi) != activation::g_runtime.pid || !valid(signal) || (bit(static_cast<int>(signal)) & unblockable))
+  if (static_cast<int32_t>(t->rdi) != activation::g_runtime.pid || !valid(signal) ||
+      (bit(static_cast<int>(signal)) & unblockable))
     return pass(t);
   // To ourselves: one signal must be delivered before kill returns, if this thread does not block it.
   auto s = static_cast<int>(signal);
@@ -251,11 +266,12 @@ Thread* sys_ppoll(Thread* t) noexcept {
 
 Thread* sys_pselect6(Thread* t) noexcept {
   uint64_t pair[2] = {};
-  if (t->r9 && upcall_copy_user(pair, reinterpret_cast<void*>(t->r9), sizeof pair)) return answer(t, -e_fault);
+  if (t->r9 && upcall_copy_user(pair, reinterpret_cast<void*>(t->r9), sizeof pair))
+    return answer(t, -e_fault);
   if (!pair[0]) return activation::blocking_call(t);
   if (!borrow_mask(t, pair[0], pair[1])) return t;
   long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
-                  static_cast<long>(t->r10), static_cast<long>(t->r8), 0};
+                  static_cast<long>(t->r10), static_cast<long>(t->r8),  0};
   return call_with_mask(t, args);
 }
 
@@ -263,8 +279,12 @@ Thread* sys_pselect6(Thread* t) noexcept {
 Thread* sys_epoll_pwait(Thread* t) noexcept {
   if (!t->r8) return activation::blocking_call(t);
   if (!borrow_mask(t, t->r8, t->r9)) return t;
-  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
-                  static_cast<long>(t->r10), 0, 0};
+  long args[6] = {static_cast<long>(t->rdi),
+                  static_cast<long>(t->rsi),
+                  static_cast<long>(t->rdx),
+                  static_cast<long>(t->r10),
+                  0,
+                  0};
   return call_with_mask(t, args);
 }
 

@@ -43,7 +43,8 @@ void show_site(KernelUcontext* uc) noexcept {
 void from_registers(Thread* t, KernelUcontext* uc) noexcept {
   uc->r8 = t->r8, uc->r9 = t->r9, uc->r10 = t->r10, uc->r11 = t->flags, uc->r12 = t->r12, uc->r13 = t->r13;
   uc->r14 = t->r14, uc->r15 = t->r15, uc->rdi = t->rdi, uc->rsi = t->rsi, uc->rbp = t->rbp, uc->rbx = t->rbx;
-  uc->rdx = t->rdx, uc->rax = t->rax, uc->rcx = t->rip, uc->rsp = t->rsp, uc->rip = t->rip, uc->eflags = t->flags;
+  uc->rdx = t->rdx, uc->rax = t->rax, uc->rcx = t->rip, uc->rsp = t->rsp, uc->rip = t->rip,
+  uc->eflags = t->flags;
   uc->cs = 0x33, uc->ss = 0x2b;
   uc->flags = activation::g_runtime.xsave_size > 512 ? 7 : 6;
 }
@@ -72,9 +73,21 @@ bool save_fpstate(uint64_t fp) noexcept {
 bool restartable(int64_t nr) noexcept {
   // signal(7): these answer EINTR whatever SA_RESTART says.
   switch (nr) {
-    case __NR_poll: case __NR_ppoll: case __NR_select: case __NR_pselect6: case __NR_epoll_wait: case __NR_epoll_pwait:
-    case __NR_nanosleep: case __NR_clock_nanosleep: case __NR_pause: case __NR_rt_sigsuspend:
-    case __NR_rt_sigtimedwait: case __NR_semop: case __NR_semtimedop: case __NR_msgrcv: case __NR_msgsnd:
+    case __NR_poll:
+    case __NR_ppoll:
+    case __NR_select:
+    case __NR_pselect6:
+    case __NR_epoll_wait:
+    case __NR_epoll_pwait:
+    case __NR_nanosleep:
+    case __NR_clock_nanosleep:
+    case __NR_pause:
+    case __NR_rt_sigsuspend:
+    case __NR_rt_sigtimedwait:
+    case __NR_semop:
+    case __NR_semtimedop:
+    case __NR_msgrcv:
+    case __NR_msgsnd:
     case __NR_io_getevents:
       return false;
     default:
@@ -106,7 +119,8 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
     show_site(&frame.uc);
     if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
   } else {
-    bool again = t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) && (action.flags & flag_restart) && restartable(t->nr);
+    bool again = t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) &&
+                 (action.flags & flag_restart) && restartable(t->nr);
     if (again) restart_call(t);
     from_registers(t, &frame.uc);
     show_site(&frame.uc);
@@ -119,7 +133,8 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   t->restore_mask = false;
   frame.uc.stack = {t->altstack_sp, t->altstack_flags | (on_altstack(t, sp) ? 1 : 0), t->altstack_size};
   if (upcall_copy_user(reinterpret_cast<void*>(at), &frame, sizeof frame)) no_room(t);
-  t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable, relaxed);
+  t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable,
+                        relaxed);
   t->kind = CONTEXT_REGISTERS;
   t->rip = action.handler;
   t->rdi = static_cast<uint64_t>(signal);
@@ -157,7 +172,8 @@ Thread* before_resume(Thread* t) noexcept {
   // Stopped inside our entry code, where unwinding would go wrong: a moment later it will not.
   if (t->kind == CONTEXT_SIGNAL_FRAME) {
     uint64_t rip = static_cast<KernelUcontext*>(t->signal_frame)->rip;
-    if (rip >= reinterpret_cast<uint64_t>(upcall_text_begin) && rip < reinterpret_cast<uint64_t>(upcall_text_end)) {
+    if (rip >= reinterpret_cast<uint64_t>(upcall_text_begin) &&
+        rip < reinterpret_cast<uint64_t>(upcall_text_end)) {
       t->attention.store(1, relaxed);
       return t;
     }
@@ -172,7 +188,8 @@ Thread* before_resume(Thread* t) noexcept {
       default_action(signal);
       continue;
     }
-    if (action.flags & flag_resethand) set_action(signal, Action{0, action.flags, action.restorer, action.mask});
+    if (action.flags & flag_resethand)
+      set_action(signal, Action{0, action.flags, action.restorer, action.mask});
     build_frame(t, signal, info, action);
     ++activation::self()->processor->counters.signals_delivered;
     if (log_on(Topic::signal)) (Line() << "signal " << signal << " to thread " << t->tid).write();
@@ -208,7 +225,8 @@ Thread* sys_rt_sigreturn(Thread* t) noexcept {
   t->signal_frame = uc;
   t->fpu = FPU_LIVE;
   t->interrupted_call = false;
-  if (!activation::g_runtime.started) return t;  // a fork's child returns from its parent's handler: the mask is real
+  if (!activation::g_runtime.started)
+    return t;  // a fork's child returns from its parent's handler: the mask is real
   t->signals.mask.store(mask & ~unblockable, relaxed);
   activation::prepare_frame(activation::self(), uc);
   recheck(t);
@@ -223,9 +241,11 @@ bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
   constexpr uint64_t large_frame = 1u << 20;
   uint64_t bottom, size, guard;
   if (!find_stack(arch::read_fs(), &bottom, &size, &guard)) return false;
-  if (address >= bottom + guard || address + large_frame < bottom || sp >= bottom + guard + large_frame) return false;
+  if (address >= bottom + guard || address + large_frame < bottom || sp >= bottom + guard + large_frame)
+    return false;
   (Line() << "stack overflow in thread " << t->tid << " (\"" << static_cast<const char*>(t->name)
-          << "\"), stack size " << ((size - guard) / 1024) << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
+          << "\"), stack size " << ((size - guard) / 1024)
+          << " KiB; a larger one: pthread_attr_setstacksize or ulimit -s")
       .write();
   return true;
 }
@@ -244,7 +264,8 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
     report_at_exit();
     Action none = {};
     kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
-    if (info->code <= 0) kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
+    if (info->code <= 0)
+      kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
     return;
   }
   a->in_runtime.store(1, relaxed);
@@ -252,7 +273,8 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
   t->fs = arch::read_fs();
   t->signal_frame = uc;
   t->kind = CONTEXT_SIGNAL_FRAME;
-  if (action.flags & flag_resethand) set_action(signal, Action{0, action.flags, action.restorer, action.mask});
+  if (action.flags & flag_resethand)
+    set_action(signal, Action{0, action.flags, action.restorer, action.mask});
   show_site(uc);
   build_frame(t, signal, *info, action);
   ++a->processor->counters.signals_delivered;
@@ -260,7 +282,8 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
 }
 
 // The kernel calls this for faults and for the reserved signal.
-extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signal, void* raw_info, void* ucontext) {
+extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signal, void* raw_info,
+                                                                       void* ucontext) {
   auto* info = static_cast<Info*>(raw_info);
   auto* uc = static_cast<KernelUcontext*>(ucontext);
   if (!arch::read_gs()) {  // a vfork child, or a helper: the kernel's own action
@@ -274,7 +297,8 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
   }
   Activation* a = activation::self();
   if (a->in_runtime.load(relaxed)) {
-    if (uc->rip >= reinterpret_cast<uint64_t>(upcall_user_begin) && uc->rip < reinterpret_cast<uint64_t>(upcall_user_end)) {
+    if (uc->rip >= reinterpret_cast<uint64_t>(upcall_user_begin) &&
+        uc->rip < reinterpret_cast<uint64_t>(upcall_user_end)) {
       uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
       return;
     }

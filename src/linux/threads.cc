@@ -1,6 +1,6 @@
 // clone, exit and what belongs to a kernel thread's identity.
-#include <linux/sched.h>
 #include <linux/rseq.h>
+#include <linux/sched.h>
 
 #include "arch/x86_64/cpu.h"
 #include "linux/linux.h"
@@ -19,7 +19,8 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
   if (!n) return -e_again;
   // The child starts as a copy of its parent that sees 0: registers, and the floating-point control words.
   n->rip = t->rip, n->rbx = t->rbx, n->rdx = t->rdx, n->rsi = t->rsi, n->rdi = t->rdi, n->rbp = t->rbp;
-  n->r8 = t->r8, n->r9 = t->r9, n->r10 = t->r10, n->r12 = t->r12, n->r13 = t->r13, n->r14 = t->r14, n->r15 = t->r15;
+  n->r8 = t->r8, n->r9 = t->r9, n->r10 = t->r10, n->r12 = t->r12, n->r13 = t->r13, n->r14 = t->r14,
+  n->r15 = t->r15;
   n->flags = t->flags, n->nr = t->nr, n->rax = 0;
   n->rsp = c.stack_top ? c.stack_top : t->rsp;
   n->fs = c.flags & CLONE_SETTLS ? c.tls : arch::read_fs();
@@ -51,8 +52,9 @@ constexpr uint64_t thread_flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGH
 
 // What make_thread does for the flags a thread library may pass; the kernel judges the rest.
 bool is_thread(uint64_t flags) noexcept {
-  constexpr uint64_t known = thread_flags | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
-                             CLONE_CHILD_SETTID | CLONE_DETACHED | CLONE_UNTRACED | CLONE_IO | 0xff;
+  constexpr uint64_t known = thread_flags | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
+                             CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | CLONE_DETACHED | CLONE_UNTRACED |
+                             CLONE_IO | 0xff;
   return (flags & thread_flags) == thread_flags && !(flags & ~known);
 }
 
@@ -93,7 +95,8 @@ void walk_robust_list(Thread* t) noexcept {
   for (uint32_t i = 0; i < robust_limit && (entry & ~1ul) != at; ++i) {
     uint64_t next;
     if (upcall_load_user64(reinterpret_cast<uint64_t*>(entry & ~1ul), &next)) return;
-    if ((entry & ~1ul) != (head.pending & ~1ul)) mark_owner_died(t, (entry & ~1ul) + static_cast<uint64_t>(head.offset));
+    if ((entry & ~1ul) != (head.pending & ~1ul))
+      mark_owner_died(t, (entry & ~1ul) + static_cast<uint64_t>(head.offset));
     entry = next;
   }
   if (head.pending & ~1ul) mark_owner_died(t, (head.pending & ~1ul) + static_cast<uint64_t>(head.offset));
@@ -103,7 +106,8 @@ void walk_robust_list(Thread* t) noexcept {
 
 Thread* sys_clone(Thread* t) noexcept {
   if (!is_thread(t->rdi)) return clone_process(t, t->rdi, t->rsi != 0);
-  return clone_thread(t, {t->rdi, t->rsi, t->r8, reinterpret_cast<int32_t*>(t->rdx), reinterpret_cast<int32_t*>(t->r10)});
+  return clone_thread(
+      t, {t->rdi, t->rsi, t->r8, reinterpret_cast<int32_t*>(t->rdx), reinterpret_cast<int32_t*>(t->r10)});
 }
 
 Thread* sys_clone3(Thread* t) noexcept {
@@ -172,7 +176,8 @@ Thread* sys_get_robust_list(Thread* t) noexcept {
 Thread* sys_rseq(Thread* t) noexcept {
   constexpr uint32_t registration_failed = static_cast<uint32_t>(-2);
   if (!(t->rdx & RSEQ_FLAG_UNREGISTER))
-    if (upcall_copy_user(reinterpret_cast<void*>(t->rdi + 4), &registration_failed, 4)) return answer(t, -e_fault);
+    if (upcall_copy_user(reinterpret_cast<void*>(t->rdi + 4), &registration_failed, 4))
+      return answer(t, -e_fault);
   return answer(t, 0);
 }
 

@@ -74,7 +74,8 @@ void report_remaining(Thread* t) noexcept {
   uint64_t now = kernel::now();
   uint64_t left = t->deadline > now ? t->deadline - now : 0;
   timespec ts = {static_cast<time_t>(left / 1'000'000'000u), static_cast<long>(left % 1'000'000'000u)};
-  if (upcall_copy_user(reinterpret_cast<void*>(t->sleep_rem), &ts, sizeof ts)) t->rax = static_cast<uint64_t>(-e_fault);
+  if (upcall_copy_user(reinterpret_cast<void*>(t->sleep_rem), &ts, sizeof ts))
+    t->rax = static_cast<uint64_t>(-e_fault);
   t->sleep_rem = 0;
 }
 

@@ -39,7 +39,8 @@ bool parse_number(const char* s, uint64_t* out, const char** rest) noexcept {
 }
 
 void parse_quantum(const char* value) noexcept {
-  constexpr const char* accepted = "a time such as 10ms, 100us or 0 (no time slices) is expected, from 50us to 10s";
+  constexpr const char* accepted =
+      "a time such as 10ms, 100us or 0 (no time slices) is expected, from 50us to 10s";
   uint64_t v, unit = 0;
   const char* rest;
   if (!parse_number(value, &v, &rest)) reject("UPCALL_QUANTUM", value, accepted);
@@ -58,8 +59,11 @@ void parse_topics(const char* value) noexcept {
   constexpr struct {
     const char* name;
     Topic topic;
-  } topics[] = {{"patch", Topic::patch}, {"syscall", Topic::syscall}, {"sched", Topic::sched},
-                {"signal", Topic::signal}, {"start", Topic::start}};
+  } topics[] = {{"patch", Topic::patch},
+                {"syscall", Topic::syscall},
+                {"sched", Topic::sched},
+                {"signal", Topic::signal},
+                {"start", Topic::start}};
   const char* s = value;
   while (*s) {
     bool known = false;
@@ -70,7 +74,8 @@ void parse_topics(const char* value) noexcept {
         known = true;
         break;
       }
-    if (!known) reject("UPCALL_LOG", value, "topics are patch, syscall, sched, signal and start, separated by commas");
+    if (!known)
+      reject("UPCALL_LOG", value, "topics are patch, syscall, sched, signal and start, separated by commas");
     s = *rest ? rest + 1 : rest;
   }
 }

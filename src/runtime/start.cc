@@ -18,8 +18,8 @@
 
 // glibc 2.35 and later: where the thread's rseq area is, from the thread pointer.
 extern "C" {
-extern const ptrdiff_t __rseq_offset __attribute__((weak));  // NOLINT: glibc's name
-extern const unsigned int __rseq_size __attribute__((weak)); // NOLINT
+extern const ptrdiff_t __rseq_offset __attribute__((weak));   // NOLINT: glibc's name
+extern const unsigned int __rseq_size __attribute__((weak));  // NOLINT
 }
 
 namespace upcall::linux_abi {
@@ -52,7 +52,8 @@ uint32_t choose_processors() noexcept {
 
 bool make_processors(uint32_t n) noexcept {
   if (!g_runtime.processor) {
-    g_runtime.processor = static_cast<activation::Processor*>(kernel::map_pages(n * sizeof(activation::Processor)));
+    g_runtime.processor =
+        static_cast<activation::Processor*>(kernel::map_pages(n * sizeof(activation::Processor)));
     if (!g_runtime.processor) return false;
   }
   uint32_t here = 0;
@@ -125,7 +126,9 @@ bool start_runtime(Thread* t) noexcept {
   g_runtime.started = true;
   install_table(true);
   if (log_on(Topic::start))
-    (Line() << "started: " << g_runtime.processors << " processors, " << patch::totals().patched << " call sites").write();
+    (Line() << "started: " << g_runtime.processors << " processors, " << patch::totals().patched
+            << " call sites")
+        .write();
   return true;
 }
 
@@ -158,10 +161,13 @@ namespace {
 
 __attribute__((constructor)) void load(int, char**, char** env) {
   runtime::read_environment(env);
-  if (!runtime::g_config.stats_pid) runtime::g_config.stats_pid = static_cast<uint64_t>(kernel::sys(__NR_getpid));
+  if (!runtime::g_config.stats_pid)
+    runtime::g_config.stats_pid = static_cast<uint64_t>(kernel::sys(__NR_getpid));
   constexpr unsigned long fsgsbase = 2;
   if (!(getauxval(AT_HWCAP2) & fsgsbase)) {
-    (Line() << "this kernel or CPU does not let programs set the GS base (FSGSBASE, Linux 5.9); running on kernel threads").write();
+    (Line() << "this kernel or CPU does not let programs set the GS base (FSGSBASE, Linux 5.9); running on "
+               "kernel threads")
+        .write();
     return;
   }
   arch::XsaveInfo xsave = arch::detect_vectors();

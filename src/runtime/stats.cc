@@ -78,7 +78,8 @@ void each_figure(F row) noexcept {
   ProcessorCounters p = sum();
   patch::Totals s = patch::totals();
   row("processors", g_runtime.processors, "processors");
-  row("threads_peak", g_counters.threads_peak.load(relaxed), "most threads alive at once, the main one included");
+  row("threads_peak", g_counters.threads_peak.load(relaxed),
+      "most threads alive at once, the main one included");
   row("kernel_threads_peak", g_counters.kernel_threads_peak.load(relaxed), "most kernel threads at once");
 #define UPCALL_ROW(name, text) row(#name, g_counters.name.load(relaxed), text);
   UPCALL_GLOBAL_COUNTERS(UPCALL_ROW)
@@ -111,7 +112,8 @@ void write_json(const char* pattern) noexcept {
     if (s[0] == '%' && s[1] == 'p') {
       char digits[12];
       int d = 0;
-      for (auto v = static_cast<uint32_t>(g_runtime.pid); v || !d; v /= 10) digits[d++] = static_cast<char>('0' + v % 10);
+      for (auto v = static_cast<uint32_t>(g_runtime.pid); v || !d; v /= 10)
+        digits[d++] = static_cast<char>('0' + v % 10);
       while (d) path[n++] = digits[--d];
       ++s;
     } else {
@@ -119,7 +121,8 @@ void write_json(const char* pattern) noexcept {
     }
   }
   path[n] = 0;
-  long fd = kernel::sys(__NR_open, static_cast<const char*>(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  long fd =
+      kernel::sys(__NR_open, static_cast<const char*>(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (kernel::is_error(fd)) {
     (Line() << "cannot write statistics to " << static_cast<const char*>(path) << ", error " << -fd).write();
     return;
@@ -130,7 +133,8 @@ void write_json(const char* pattern) noexcept {
     kernel::sys(__NR_readlink, "/proc/self/exe", static_cast<char*>(exe), sizeof exe - 1);
     out << "{\"pid\": " << static_cast<uint64_t>(g_runtime.pid) << ", \"program\": ";
     out.quoted(exe);
-    each_figure([&](const char* name, uint64_t value, const char*) { out << ",\n \"" << name << "\": " << value; });
+    each_figure(
+        [&](const char* name, uint64_t value, const char*) { out << ",\n \"" << name << "\": " << value; });
     out << ",\n \"unpatched\": [";
     struct State {
       Out* out;

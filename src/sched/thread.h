@@ -52,10 +52,10 @@ struct Thread {
   void* signal_frame;  // kind CONTEXT_SIGNAL_FRAME: the ucontext to return through
 
   // Scheduling.
-  Thread* next;                                 // ready queue, inbox, free list
-  atomic<activation::Activation*> activation;   // running and in_kernel: where; valid while the state lasts
+  Thread* next;                                // ready queue, inbox, free list
+  atomic<activation::Activation*> activation;  // running and in_kernel: where; valid while the state lasts
   atomic<State> state;
-  activation::Processor* home;                  // where it was made ready last
+  activation::Processor* home;  // where it was made ready last
   bool preempted_frame_in_use;
   void* preempt_frame;  // memory for a context saved by a preemption signal, kept until exit
 
@@ -66,11 +66,11 @@ struct Thread {
   atomic<void*> wait_bucket;  // linux/futex: bucket whose list holds the thread, or null
   uint64_t wait_key;
   uint32_t wait_bits;
-  uint32_t timer_index;  // position in the timer heap, or no_timer
-  class Timers* timers;  // whose heap timer_index refers to
-  uint64_t deadline;     // nanoseconds of CLOCK_MONOTONIC
+  uint32_t timer_index;    // position in the timer heap, or no_timer
+  class Timers* timers;    // whose heap timer_index refers to
+  uint64_t deadline;       // nanoseconds of CLOCK_MONOTONIC
   int64_t timeout_result;  // what the wait answers when its time is over
-  uint64_t sigwait_set;  // waiting for one of these signals (sigtimedwait), else 0
+  uint64_t sigwait_set;    // waiting for one of these signals (sigtimedwait), else 0
 
   // What the kernel would know.
   int32_t tid;
@@ -79,7 +79,7 @@ struct Thread {
   uint32_t* clear_child_tid;
   void* robust_list;
   SignalState signals;
-  uint64_t saved_mask;   // mask to restore after a handler ran for sigsuspend, ppoll ...
+  uint64_t saved_mask;  // mask to restore after a handler ran for sigsuspend, ppoll ...
   bool restore_mask;
   bool interrupted_call;  // the call answered -EINTR because of a signal: restart it unless a handler says no
   bool is_main;
@@ -92,7 +92,7 @@ struct Thread {
   char name[16];
   Thread* all_next;  // list of live threads
   Thread* all_prev;
-  bool all_known;    // in that list
+  bool all_known;      // in that list
   uint64_t sleep_rem;  // where a interrupted sleep reports the rest (user pointer), or 0
   uint64_t affinity[16];
   bool affinity_set;
@@ -102,12 +102,18 @@ struct Thread {
 
 inline constexpr uint32_t no_timer = 0xffffffffu;
 
-static_assert(offsetof(Thread, rip) == T_RIP && offsetof(Thread, rsp) == T_RSP && offsetof(Thread, rax) == T_RAX);
-static_assert(offsetof(Thread, rbx) == T_RBX && offsetof(Thread, rdx) == T_RDX && offsetof(Thread, rsi) == T_RSI);
-static_assert(offsetof(Thread, rdi) == T_RDI && offsetof(Thread, rbp) == T_RBP && offsetof(Thread, r8) == T_R8);
-static_assert(offsetof(Thread, r9) == T_R9 && offsetof(Thread, r10) == T_R10 && offsetof(Thread, r12) == T_R12);
-static_assert(offsetof(Thread, r13) == T_R13 && offsetof(Thread, r14) == T_R14 && offsetof(Thread, r15) == T_R15);
-static_assert(offsetof(Thread, flags) == T_FLAGS && offsetof(Thread, nr) == T_NR && offsetof(Thread, fs) == T_FS);
+static_assert(offsetof(Thread, rip) == T_RIP && offsetof(Thread, rsp) == T_RSP &&
+              offsetof(Thread, rax) == T_RAX);
+static_assert(offsetof(Thread, rbx) == T_RBX && offsetof(Thread, rdx) == T_RDX &&
+              offsetof(Thread, rsi) == T_RSI);
+static_assert(offsetof(Thread, rdi) == T_RDI && offsetof(Thread, rbp) == T_RBP &&
+              offsetof(Thread, r8) == T_R8);
+static_assert(offsetof(Thread, r9) == T_R9 && offsetof(Thread, r10) == T_R10 &&
+              offsetof(Thread, r12) == T_R12);
+static_assert(offsetof(Thread, r13) == T_R13 && offsetof(Thread, r14) == T_R14 &&
+              offsetof(Thread, r15) == T_R15);
+static_assert(offsetof(Thread, flags) == T_FLAGS && offsetof(Thread, nr) == T_NR &&
+              offsetof(Thread, fs) == T_FS);
 static_assert(offsetof(Thread, kind) == T_KIND && offsetof(Thread, fpu) == T_FPU);
 static_assert(offsetof(Thread, attention) == T_ATTENTION && offsetof(Thread, mxcsr) == T_MXCSR);
 static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);

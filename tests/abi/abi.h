@@ -42,22 +42,22 @@ constexpr int kSkip = 77;
 }
 
 #define FAIL(...) ::upcall::test::fail(__FILE__, __LINE__, __VA_ARGS__)
-#define CHECK(condition)                                               \
-  do {                                                                 \
+#define CHECK(condition)                                                \
+  do {                                                                  \
     if (!(condition)) FAIL("not so: %s (errno %d)", #condition, errno); \
   } while (0)
-#define CHECK_EQ(a, b)                                                                       \
-  do {                                                                                       \
-    const long long left_value = static_cast<long long>(a), right_value = static_cast<long long>(b); \
+#define CHECK_EQ(a, b)                                                                                 \
+  do {                                                                                                 \
+    const long long left_value = static_cast<long long>(a), right_value = static_cast<long long>(b);   \
     if (left_value != right_value) FAIL("%s is %lld, not %lld (%s)", #a, left_value, right_value, #b); \
   } while (0)
 // A call that must return -1 and set errno.
-#define CHECK_ERRNO(call, expected)                                                                \
-  do {                                                                                             \
-    errno = 0;                                                                                     \
-    const long long call_value = static_cast<long long>(call);                                     \
-    const int call_errno = errno;                                                                  \
-    if (call_value != -1 || call_errno != (expected))                                              \
+#define CHECK_ERRNO(call, expected)                                                                    \
+  do {                                                                                                 \
+    errno = 0;                                                                                         \
+    const long long call_value = static_cast<long long>(call);                                         \
+    const int call_errno = errno;                                                                      \
+    if (call_value != -1 || call_errno != (expected))                                                  \
       FAIL("%s returned %lld with errno %d, not -1 with %d", #call, call_value, call_errno, expected); \
   } while (0)
 
@@ -72,7 +72,9 @@ inline int64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-inline timespec after_ns(int64_t ns, clockid_t clock = CLOCK_MONOTONIC) { return to_timespec(now_ns(clock) + ns); }
+inline timespec after_ns(int64_t ns, clockid_t clock = CLOCK_MONOTONIC) {
+  return to_timespec(now_ns(clock) + ns);
+}
 
 inline void nap(int64_t ns) {
   const timespec deadline = after_ns(ns);
@@ -125,8 +127,8 @@ inline void join_all(const std::vector<pthread_t>& threads) {
   for (pthread_t thread : threads) join(thread);
 }
 
-inline long futex(void* word, int operation, uint32_t value, const void* timeout = nullptr, void* word2 = nullptr,
-                  uint32_t value3 = 0) {
+inline long futex(void* word, int operation, uint32_t value, const void* timeout = nullptr,
+                  void* word2 = nullptr, uint32_t value3 = 0) {
   return syscall(SYS_futex, word, operation, value, timeout, word2, value3);
 }
 

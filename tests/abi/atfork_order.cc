@@ -11,7 +11,8 @@ static void note(char c) { order[length++] = c; }
 
 int main() {
   CHECK_EQ(pthread_atfork([] { note('a'); }, [] { note('b'); }, [] { note('c'); }), 0);
-  CHECK_EQ(pthread_atfork([] { pthread_mutex_lock(&mutex), note('d'); }, [] { note('e'), pthread_mutex_unlock(&mutex); },
+  CHECK_EQ(pthread_atfork([] { pthread_mutex_lock(&mutex), note('d'); },
+                          [] { note('e'), pthread_mutex_unlock(&mutex); },
                           [] { note('f'), pthread_mutex_unlock(&mutex); }),
            0);
   std::atomic<bool> stop{false};

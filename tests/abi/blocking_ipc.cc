@@ -15,22 +15,24 @@ int main() {
     long type;
     char text[16];
   } sent = {1, "hello"}, got = {};
-  others_go_on("msgrcv", [&] { CHECK_EQ(msgrcv(queue, &got, sizeof got.text, 0, 0), sizeof got.text); },
-               [&] { CHECK_EQ(msgsnd(queue, &sent, sizeof sent.text, 0), 0); });
+  others_go_on(
+      "msgrcv", [&] { CHECK_EQ(msgrcv(queue, &got, sizeof got.text, 0, 0), sizeof got.text); },
+      [&] { CHECK_EQ(msgsnd(queue, &sent, sizeof sent.text, 0), 0); });
   msgctl(queue, IPC_RMID, nullptr);
   CHECK(strcmp(got.text, "hello") == 0);
 
   const int semaphore = semget(IPC_PRIVATE, 1, 0600);
   CHECK(semaphore >= 0);
-  others_go_on("semop",
-               [&] {
-                 sembuf down = {0, -1, 0};
-                 CHECK_EQ(semop(semaphore, &down, 1), 0);
-               },
-               [&] {
-                 sembuf up = {0, 1, 0};
-                 CHECK_EQ(semop(semaphore, &up, 1), 0);
-               });
+  others_go_on(
+      "semop",
+      [&] {
+        sembuf down = {0, -1, 0};
+        CHECK_EQ(semop(semaphore, &down, 1), 0);
+      },
+      [&] {
+        sembuf up = {0, 1, 0};
+        CHECK_EQ(semop(semaphore, &up, 1), 0);
+      });
   semctl(semaphore, 0, IPC_RMID);
 
   const std::string name = "/abi_blocking_ipc_" + std::to_string(getpid());
@@ -42,6 +44,7 @@ int main() {
   }
   mq_unlink(name.c_str());
   std::vector<char> buffer(8192);
-  others_go_on("mq_receive", [&] { CHECK_EQ(mq_receive(messages, buffer.data(), buffer.size(), nullptr), 3); },
-               [&] { CHECK_EQ(mq_send(messages, "abc", 3, 0), 0); });
+  others_go_on(
+      "mq_receive", [&] { CHECK_EQ(mq_receive(messages, buffer.data(), buffer.size(), nullptr), 3); },
+      [&] { CHECK_EQ(mq_send(messages, "abc", 3, 0), 0); });
 }

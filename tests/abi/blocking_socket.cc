@@ -18,27 +18,31 @@ int main() {
   CHECK_EQ(listen(listener, 5), 0);
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   int server = -1;
-  others_go_on("accept", [&] { server = accept(listener, nullptr, nullptr); },
-               [&] { CHECK_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0); });
+  others_go_on(
+      "accept", [&] { server = accept(listener, nullptr, nullptr); },
+      [&] { CHECK_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0); });
   CHECK(server >= 0);
   char byte = 0;
-  others_go_on("recv", [&] { CHECK_EQ(recv(server, &byte, 1, 0), 1); }, [&] { CHECK_EQ(send(client, "x", 1, 0), 1); });
+  others_go_on(
+      "recv", [&] { CHECK_EQ(recv(server, &byte, 1, 0), 1); }, [&] { CHECK_EQ(send(client, "x", 1, 0), 1); });
   CHECK_EQ(byte, 'x');
   iovec part = {&byte, 1};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  others_go_on("recvmsg", [&] { CHECK_EQ(recvmsg(client, &message, 0), 1); },
-               [&] { CHECK_EQ(send(server, "y", 1, 0), 1); });
+  others_go_on(
+      "recvmsg", [&] { CHECK_EQ(recvmsg(client, &message, 0), 1); },
+      [&] { CHECK_EQ(send(server, "y", 1, 0), 1); });
   CHECK_EQ(byte, 'y');
   std::vector<char> large(16 << 20, 'z');
-  others_go_on("send", [&] { CHECK_EQ(send(client, large.data(), large.size(), 0), large.size()); },
-               [&] {
-                 std::vector<char> sink(1 << 20);
-                 for (size_t total = 0; total < large.size();) {
-                   const ssize_t got = recv(server, sink.data(), sink.size(), 0);
-                   CHECK(got > 0);
-                   total += static_cast<size_t>(got);
-                 }
-               });
+  others_go_on(
+      "send", [&] { CHECK_EQ(send(client, large.data(), large.size(), 0), large.size()); },
+      [&] {
+        std::vector<char> sink(1 << 20);
+        for (size_t total = 0; total < large.size();) {
+          const ssize_t got = recv(server, sink.data(), sink.size(), 0);
+          CHECK(got > 0);
+          total += static_cast<size_t>(got);
+        }
+      });
 }

@@ -6,12 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);   \
-      _exit(1);                                                                 \
-    }                                                                           \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      _exit(1);                                                               \
+    }                                                                         \
   } while (0)
 
 static mtx_t mutex, recursive;

@@ -50,8 +50,8 @@ __attribute__((noinline)) static void prepare(Coroutine* coroutine, char* stack)
   coroutine->inside.uc_stack.ss_size = kStack;
   coroutine->inside.uc_link = &coroutine->outside;
   const auto address = reinterpret_cast<uintptr_t>(coroutine);
-  makecontext(&coroutine->inside, reinterpret_cast<void (*)()>(coroutine_body), 2, static_cast<unsigned>(address),
-              static_cast<unsigned>(address >> 32));
+  makecontext(&coroutine->inside, reinterpret_cast<void (*)()>(coroutine_body), 2,
+              static_cast<unsigned>(address), static_cast<unsigned>(address >> 32));
 }
 
 static void coroutines() {

@@ -80,7 +80,8 @@ int main(int count, char** arguments) {
             _exit(98);
           }
         } else {
-          CHECK_EQ(posix_spawn(&child, self.c_str(), nullptr, nullptr, const_cast<char**>(words), environ), 0);
+          CHECK_EQ(posix_spawn(&child, self.c_str(), nullptr, nullptr, const_cast<char**>(words), environ),
+                   0);
         }
         CHECK(child > 0);
         wait_exit(child, 0);

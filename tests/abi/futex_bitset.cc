@@ -27,10 +27,12 @@ int main() {
   join(threads[3]);
 
   timespec deadline = after_ns(30 * kMs);
-  CHECK_ERRNO(futex(&word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY), ETIMEDOUT);
+  CHECK_ERRNO(futex(&word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY),
+              ETIMEDOUT);
   CHECK(now_ns() >= deadline.tv_sec * kSecond + deadline.tv_nsec);
   deadline = after_ns(30 * kMs, CLOCK_REALTIME);
-  CHECK_ERRNO(futex(&word, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 0, &deadline, nullptr, 1), ETIMEDOUT);
+  CHECK_ERRNO(futex(&word, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 0, &deadline, nullptr, 1),
+              ETIMEDOUT);
   CHECK(now_ns(CLOCK_REALTIME) >= deadline.tv_sec * kSecond + deadline.tv_nsec);
   const timespec past = {1, 0};
   const int64_t begin = now_ns();

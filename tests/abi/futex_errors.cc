@@ -37,11 +37,13 @@ static void refusals() {
   CHECK_ERRNO(futex(words, FUTEX_WAKE_PRIVATE | FUTEX_CLOCK_REALTIME, 1), ENOSYS);
 
   CHECK_ERRNO(futex(words, FUTEX_REQUEUE_PRIVATE, 0xffff'ffffu, number(1), words + 1), EINVAL);
-  CHECK_ERRNO(futex(words, FUTEX_CMP_REQUEUE_PRIVATE, 1, number(uintptr_t{0xffff'ffffu}), words + 1, 0), EINVAL);
+  CHECK_ERRNO(futex(words, FUTEX_CMP_REQUEUE_PRIVATE, 1, number(uintptr_t{0xffff'ffffu}), words + 1, 0),
+              EINVAL);
   CHECK_ERRNO(futex(words, FUTEX_CMP_REQUEUE_PRIVATE, 1, number(1), misaligned, 0), EINVAL);
   CHECK_ERRNO(futex(hole, FUTEX_CMP_REQUEUE_PRIVATE, 1, number(1), words, 0), EFAULT);
-  CHECK_ERRNO(futex(words, FUTEX_WAKE_OP_PRIVATE, 1, number(1), hole,
-                    FUTEX_OP(FUTEX_OP_SET, 0, FUTEX_OP_CMP_EQ, 0)), EFAULT);
+  CHECK_ERRNO(
+      futex(words, FUTEX_WAKE_OP_PRIVATE, 1, number(1), hole, FUTEX_OP(FUTEX_OP_SET, 0, FUTEX_OP_CMP_EQ, 0)),
+      EFAULT);
   CHECK_ERRNO(futex(words, FUTEX_WAKE_OP_PRIVATE, 1, number(1), words + 1, 0x0f << 24 | 0x5u << 28), ENOSYS);
   munmap(hole, 8192);
 }

@@ -39,7 +39,8 @@ int main() {
       }));
     settle();
     const void* wake_second = reinterpret_cast<const void*>(uintptr_t{1});
-    CHECK_EQ(futex(&first, FUTEX_WAKE_OP_PRIVATE, 1, wake_second, &second, c.operation), c.wakes_second ? 2 : 1);
+    CHECK_EQ(futex(&first, FUTEX_WAKE_OP_PRIVATE, 1, wake_second, &second, c.operation),
+             c.wakes_second ? 2 : 1);
     CHECK_EQ(second, c.after);
     join(threads[0]);
     settle();

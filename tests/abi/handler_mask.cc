@@ -33,7 +33,8 @@ int main() {
   sigaddset(&action.sa_mask, SIGUSR2);
   CHECK_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
   install(SIGHUP, nesting, SA_NODEFER);
-  install(SIGWINCH, [](int) { ++calls; }, SA_RESETHAND);
+  install(
+      SIGWINCH, [](int) { ++calls; }, SA_RESETHAND);
   const auto body = [] {
     calls = deepest = 0;
     raise(SIGUSR1);

@@ -44,7 +44,8 @@ inline Pattern pattern(uint64_t seed, size_t size = sizeof(Pattern)) {
 
 inline void expect_held(const char* what, const Pattern& in, const Pattern& out, size_t size) {
   for (size_t i = 0; i < size; ++i)
-    if (in.bytes[i] != out.bytes[i]) FAIL("%s: byte %zu is %02x, not %02x", what, i, out.bytes[i], in.bytes[i]);
+    if (in.bytes[i] != out.bytes[i])
+      FAIL("%s: byte %zu is %02x, not %02x", what, i, out.bytes[i], in.bytes[i]);
 }
 
 inline bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }

@@ -31,8 +31,8 @@ static void exclusion(int kind) {
 }
 
 int main() {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-                   PTHREAD_MUTEX_ADAPTIVE_NP})
+  for (int kind :
+       {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP})
     exclusion(kind);
 
   pthread_mutex_t recursive = make(PTHREAD_MUTEX_RECURSIVE), checking = make(PTHREAD_MUTEX_ERRORCHECK);

@@ -24,15 +24,19 @@ int main() {
         const std::string text = "echo hello" + std::to_string(id);
         const char* arguments[] = {"sh", "-c", text.c_str(), nullptr};
         pid_t child = 0;
-        CHECK_EQ(posix_spawnp(&child, "sh", &actions, &attributes, const_cast<char**>(arguments), environ), 0);
+        CHECK_EQ(posix_spawnp(&child, "sh", &actions, &attributes, const_cast<char**>(arguments), environ),
+                 0);
         close(ends[1]);
         char buffer[64] = {};
         size_t got = 0;
-        for (ssize_t n; (n = read(ends[0], buffer + got, sizeof buffer - 1 - got)) > 0;) got += static_cast<size_t>(n);
+        for (ssize_t n; (n = read(ends[0], buffer + got, sizeof buffer - 1 - got)) > 0;)
+          got += static_cast<size_t>(n);
         close(ends[0]);
         CHECK(buffer == "hello" + std::to_string(id) + "\n");
         wait_exit(child, 0);
-        CHECK_EQ(posix_spawn(&child, "/nonexistent", nullptr, nullptr, const_cast<char**>(arguments), environ), ENOENT);
+        CHECK_EQ(
+            posix_spawn(&child, "/nonexistent", nullptr, nullptr, const_cast<char**>(arguments), environ),
+            ENOENT);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
       }

@@ -38,8 +38,8 @@ static void ping(Shared* shared, int me) {
 }
 
 int main() {
-  auto* shared =
-      static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared = static_cast<Shared*>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   CHECK(shared != MAP_FAILED);
   pthread_mutexattr_t mutex_attributes;
   pthread_mutexattr_init(&mutex_attributes);

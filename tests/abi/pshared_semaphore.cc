@@ -12,8 +12,8 @@ struct Shared {
 };
 
 int main() {
-  auto* shared =
-      static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared = static_cast<Shared*>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   CHECK(shared != MAP_FAILED);
   CHECK_EQ(sem_init(&shared->ping, 1, 0), 0);
   CHECK_EQ(sem_init(&shared->pong, 1, 0), 0);

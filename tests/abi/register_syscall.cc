@@ -35,7 +35,8 @@ static void one_call(uint64_t seed, const Call& call) {
 
   constexpr unsigned long kCarry = 1, kParity = 4, kAdjust = 16, kZero = 64, kSign = 128, kDirection = 1024,
                           kOverflow = 2048;
-  for (unsigned long flags : {0ul, kCarry, kZero, kSign, kOverflow, kParity | kAdjust, kCarry | kZero | kOverflow})
+  for (unsigned long flags :
+       {0ul, kCarry, kZero, kSign, kOverflow, kParity | kAdjust, kCarry | kZero | kOverflow})
     CHECK_EQ(hold_flags_syscall(0x202 | flags, 0, &call) &
                  (kCarry | kParity | kAdjust | kZero | kSign | kDirection | kOverflow),
              flags);
@@ -48,14 +49,16 @@ static void body(int id) {
       {SYS_sched_yield, {1, 2, 3, 4, 5, 6}},
       {SYS_getppid, {11, 12, 13, 14, 15, 16}},
       {SYS_nanosleep, {reinterpret_cast<long>(&little), 0, 3, 4, 5, id}},
-      {SYS_futex, {reinterpret_cast<long>(&word), FUTEX_WAIT_PRIVATE, 0, reinterpret_cast<long>(&little), 5, 6}},
+      {SYS_futex,
+       {reinterpret_cast<long>(&word), FUTEX_WAIT_PRIVATE, 0, reinterpret_cast<long>(&little), 5, 6}},
       {SYS_futex, {reinterpret_cast<long>(&word), FUTEX_WAIT_PRIVATE, 1, 0, 5, 6}},
       {SYS_futex, {reinterpret_cast<long>(&word), FUTEX_WAKE_PRIVATE, 2, 0, 5, 6}},
       {SYS_read, {pipe_ends[0], reinterpret_cast<long>(&byte), 1, 4, 5, 6}},
       {SYS_read, {-1, 2, 3, 4, 5, 6}},
   };
   for (int round = 0; round < 6; ++round)
-    for (const Call& call : calls) one_call(static_cast<uint64_t>(id) * 1000 + static_cast<uint64_t>(round) * 10, call);
+    for (const Call& call : calls)
+      one_call(static_cast<uint64_t>(id) * 1000 + static_cast<uint64_t>(round) * 10, call);
 }
 
 int main() {

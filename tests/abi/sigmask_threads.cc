@@ -18,7 +18,8 @@ static bool is_pending(int signal) {
 
 int main() {
   for (int signal : {SIGUSR1, SIGUSR2, SIGRTMIN + 1}) install(signal, [](int) { ++count; });
-  const sigset_t one = signal_set({SIGUSR1}), two = signal_set({SIGUSR2}), both = signal_set({SIGUSR1, SIGUSR2});
+  const sigset_t one = signal_set({SIGUSR1}), two = signal_set({SIGUSR2}),
+                 both = signal_set({SIGUSR1, SIGUSR2});
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, &one, nullptr), 0);
   join(start([&] {
     CHECK(is_blocked(SIGUSR1) && !is_blocked(SIGUSR2));

@@ -16,7 +16,8 @@ static void hit(pthread_t target, int signal) {
 }
 
 int main() {
-  install(SIGUSR1, [](int) { ++count; }, SA_RESTART);
+  install(
+      SIGUSR1, [](int) { ++count; }, SA_RESTART);
   install(SIGUSR2, [](int) { ++count; });
   int ends[2];
   CHECK_EQ(pipe(ends), 0);

@@ -11,7 +11,8 @@ static void poke(pthread_t target) {
 }
 
 int main() {
-  install(SIGUSR1, [](int) { ++count; }, SA_RESTART);
+  install(
+      SIGUSR1, [](int) { ++count; }, SA_RESTART);
   const pthread_t relative = start([] {
     timespec left = {0, 0};
     const timespec time = {50, 0};

@@ -39,7 +39,8 @@ static void check_own(size_t stack_size, size_t guard_size, bool probe) {
 }
 
 int main() {
-  install(SIGSEGV, [](int) { siglongjmp(escape, 1); }, SA_ONSTACK);
+  install(
+      SIGSEGV, [](int) { siglongjmp(escape, 1); }, SA_ONSTACK);
   const auto run = [](size_t stack_size, size_t guard_size) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -66,5 +67,6 @@ int main() {
   CHECK_EQ(pthread_getattr_np(pthread_self(), &own), 0);
   void* address = nullptr;
   CHECK_EQ(pthread_attr_getstack(&own, &address, &size), 0);
-  CHECK(static_cast<void*>(&own) > address && reinterpret_cast<char*>(&own) < static_cast<char*>(address) + size);
+  CHECK(static_cast<void*>(&own) > address &&
+        reinterpret_cast<char*>(&own) < static_cast<char*>(address) + size);
 }

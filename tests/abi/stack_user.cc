@@ -11,8 +11,9 @@ int main() {
     std::vector<void*> stacks;
     std::vector<pthread_t> threads;
     for (int i = 0; i < 4; ++i) {
-      void* stack = i % 2 == 0 ? aligned_alloc(4096, kSize)
-                               : mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* stack = i % 2 == 0
+                        ? aligned_alloc(4096, kSize)
+                        : mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       CHECK(stack != nullptr && stack != MAP_FAILED);
       stacks.push_back(stack);
       pthread_attr_t attributes;
@@ -22,7 +23,8 @@ int main() {
           [stack] {
             char local[200 * 1024];
             memset(local, 7, sizeof local);
-            CHECK(static_cast<char*>(stack) <= local && local + sizeof local <= static_cast<char*>(stack) + kSize);
+            CHECK(static_cast<char*>(stack) <= local &&
+                  local + sizeof local <= static_cast<char*>(stack) + kSize);
             pthread_attr_t own;
             CHECK_EQ(pthread_getattr_np(pthread_self(), &own), 0);
             void* address;

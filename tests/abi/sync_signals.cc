@@ -33,9 +33,8 @@ static void body() {
     });
     expect(SIGILL, ILL_ILLOPN, [] { asm volatile("ud2"); });
     expect(SIGTRAP, SI_KERNEL, [] { asm volatile("int3"); });
-    expect(SIGSEGV, SEGV_MAPERR, [] {
-      *reinterpret_cast<volatile char*>(uintptr_t{4096} + static_cast<uintptr_t>(zero)) = 1;
-    });
+    expect(SIGSEGV, SEGV_MAPERR,
+           [] { *reinterpret_cast<volatile char*>(uintptr_t{4096} + static_cast<uintptr_t>(zero)) = 1; });
     char path[] = "/tmp/abi_bus_XXXXXX";
     const int file = mkstemp(path);
     CHECK(file >= 0);

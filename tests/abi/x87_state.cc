@@ -20,7 +20,8 @@ static void body(int id) {
   const unsigned mxcsr = read_mxcsr() & 0xffc0u;
   const unsigned short control = read_control();
   const timespec little = {0, 200'000};
-  const Call yield = {SYS_sched_yield, {}}, sleep = {SYS_nanosleep, {reinterpret_cast<long>(&little), 0, 0, 0, 0, 0}};
+  const Call yield = {SYS_sched_yield, {}},
+             sleep = {SYS_nanosleep, {reinterpret_cast<long>(&little), 0, 0, 0, 0, 0}};
   const double in[4] = {id + 0.25, id * 1e10, -1.0 / (id + 1), 42.0 + id};
   for (int round = 0; round < 30; ++round) {
     double out[4] = {};

@@ -1,7 +1,7 @@
 // abi: threads=8
 // sched_yield lets the others run: of threads that only yield, none starves, and a waker gets through the crowd.
-#include <algorithm>
 #include <sched.h>
+#include <algorithm>
 
 #include "abi.h"
 

@@ -161,5 +161,6 @@ int main(int count, char** arguments) {
   CHECK_EQ(destroyed, created);
   CHECK_EQ(live, 0);
   CHECK(joined > 0 && joined + detached <= created);
-  printf("%lld threads (%lld joined, %lld cancelled)\n", (long long)created, (long long)joined, (long long)cancelled);
+  printf("%lld threads (%lld joined, %lld cancelled)\n", (long long)created, (long long)joined,
+         (long long)cancelled);
 }

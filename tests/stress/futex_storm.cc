@@ -39,8 +39,8 @@ void wait(Random& random) {
   } else {
     const bool realtime = kind == 3;
     const timespec deadline = after_ns(time, realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC);
-    result = futex(&word.value, FUTEX_WAIT_BITSET_PRIVATE | (realtime ? FUTEX_CLOCK_REALTIME : 0), seen, &deadline,
-                   nullptr, 1u << random.below(4));
+    result = futex(&word.value, FUTEX_WAIT_BITSET_PRIVATE | (realtime ? FUTEX_CLOCK_REALTIME : 0), seen,
+                   &deadline, nullptr, 1u << random.below(4));
   }
   if (result == 0) {
     ++returned;
@@ -84,7 +84,8 @@ void requeue(Random& random) {
   const int most = random.below(5);
   long result;
   if (random.one_in(2)) {
-    result = futex(&words[from].value, FUTEX_REQUEUE_PRIVATE, 0, number(static_cast<uintptr_t>(most)), &words[to].value);
+    result = futex(&words[from].value, FUTEX_REQUEUE_PRIVATE, 0, number(static_cast<uintptr_t>(most)),
+                   &words[to].value);
   } else {
     result = futex(&words[from].value, FUTEX_CMP_REQUEUE_PRIVATE, 0, number(static_cast<uintptr_t>(most)),
                    &words[to].value, words[from].value);
@@ -195,6 +196,6 @@ int main(int count, char** arguments) {
   CHECK_EQ(lock.pair.a, lock.pair.b);
   CHECK_EQ(lock.word, 0);
   CHECK(lock.pair.a > 0 && returned > 0);
-  printf("%lld woken, %lld time-outs, %lld unequal, %lld moved, %lld locked\n", (long long)woken, (long long)timeouts,
-         (long long)unequal, (long long)moved, (long long)lock.pair.a);
+  printf("%lld woken, %lld time-outs, %lld unequal, %lld moved, %lld locked\n", (long long)woken,
+         (long long)timeouts, (long long)unequal, (long long)moved, (long long)lock.pair.a);
 }

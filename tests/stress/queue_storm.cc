@@ -144,7 +144,8 @@ void consume(Queue& queue, int kind, uint32_t id, uint64_t seed) {
 }
 
 template <class Queue>
-void run(Queue& queue, int kind, uint64_t seed, std::vector<pthread_t>& producers, std::vector<pthread_t>& consumers) {
+void run(Queue& queue, int kind, uint64_t seed, std::vector<pthread_t>& producers,
+         std::vector<pthread_t>& consumers) {
   const int first = kind * (kProducers + kConsumers);
   for (uint32_t i = 0; i < kProducers; ++i)
     producers.push_back(start([&queue, kind, i, seed, first] {

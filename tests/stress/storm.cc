@@ -4,8 +4,8 @@
 //
 // Nothing here can wait for ever by design: a wait either has a time-out or a counterpart that surely comes. A thread
 // that is to be cancelled says so first ("doomed") and the manager cancels it.
-#include <algorithm>
 #include <semaphore.h>
+#include <algorithm>
 
 #include "stress.h"
 
@@ -54,8 +54,8 @@ sem_t doom_sem;
 int doom_pipe[2];
 
 struct Counts {
-  std::atomic<int64_t> created{0}, ended{0}, joined{0}, detached{0}, cancelled{0}, children{0}, children_ended{0},
-      signals_sent{0}, signals_handled{0}, key_destroyed{0}, timeouts{0};
+  std::atomic<int64_t> created{0}, ended{0}, joined{0}, detached{0}, cancelled{0}, children{0},
+      children_ended{0}, signals_sent{0}, signals_handled{0}, key_destroyed{0}, timeouts{0};
 } counts;
 
 enum class State { kFree, kRunning, kGone };
@@ -63,8 +63,8 @@ enum class State { kFree, kRunning, kGone };
 // The manager's side of a slot. `guard` makes sure that a signal is only sent to a thread that still lives.
 struct Worker {
   pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-  bool alive = false;                       // by guard
-  int64_t sent = 0;                         // by guard
+  bool alive = false;  // by guard
+  int64_t sent = 0;    // by guard
   std::atomic<int64_t> handled{0};
   std::atomic<State> state{State::kFree};
   std::atomic<bool> doomed{false};
@@ -264,7 +264,8 @@ void use_units(Random& random) {
     const bool realtime = random.one_in(2);
     const timespec deadline = after_ns(random.below(2'000'000), realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC);
     for (;;) {
-      const int result = realtime ? sem_timedwait(&units, &deadline) : sem_clockwait(&units, CLOCK_MONOTONIC, &deadline);
+      const int result =
+          realtime ? sem_timedwait(&units, &deadline) : sem_clockwait(&units, CLOCK_MONOTONIC, &deadline);
       if (result == 0) break;
       CHECK(errno == ETIMEDOUT || errno == EINTR);
       if (errno == ETIMEDOUT) {
@@ -464,12 +465,13 @@ void* worker_body(void* argument) {
   CHECK_EQ(pthread_mutex_unlock(&own->guard), 0);
   const Leaving leaving;
   using Action = void (*)(Random&);
-  static constexpr Action kActions[] = {use_mutex,   use_mutex,       use_futex_lock, use_futex_lock, use_rwlock,
-                                        use_box,     use_box,         use_units,      use_pipe,       use_pipe,
-                                        use_memory,  wait_for_nobody, use_children,   signal_someone, signal_someone,
-                                        change_mask, idle_a_little,   idle_a_little};
+  static constexpr Action kActions[] = {
+      use_mutex,    use_mutex,      use_futex_lock, use_futex_lock, use_rwlock,    use_box,
+      use_box,      use_units,      use_pipe,       use_pipe,       use_memory,    wait_for_nobody,
+      use_children, signal_someone, signal_someone, change_mask,    idle_a_little, idle_a_little};
   const int rounds = 1 + random.below(60);
-  for (int i = 0; i < rounds && !stop; ++i) kActions[random.below(static_cast<int>(std::size(kActions)))](random);
+  for (int i = 0; i < rounds && !stop; ++i)
+    kActions[random.below(static_cast<int>(std::size(kActions)))](random);
   if (random.one_in(4) && !stop) be_cancelled(random);
   if (random.one_in(3)) pthread_exit(argument);
   return argument;
@@ -535,11 +537,11 @@ void manage_one(int index, Random& random) {
         // Joined while it runs; it may become doomed meanwhile, so not for ever.
         const Doing doing(Op::kJoiningSlot, index);
         const bool realtime = kTsan || random.one_in(2);
-        const timespec deadline = after_ns(random.below(1'000'000), realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+        const timespec deadline =
+            after_ns(random.below(1'000'000), realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC);
         void* result = nullptr;
-        const int error = realtime
-                              ? pthread_timedjoin_np(worker.thread, &result, &deadline)
-                              : pthread_clockjoin_np(worker.thread, &result, CLOCK_MONOTONIC, &deadline);
+        const int error = realtime ? pthread_timedjoin_np(worker.thread, &result, &deadline)
+                                   : pthread_clockjoin_np(worker.thread, &result, CLOCK_MONOTONIC, &deadline);
         CHECK(error == 0 || error == ETIMEDOUT);
         if (error == 0) {
           CHECK(result == &worker);
@@ -634,8 +636,10 @@ int main(int count, char** arguments) {
     nap(100'000);
   }
   check_balance();
-  printf("%lld threads (%lld joined, %lld detached, %lld cancelled), %lld children, %lld signals, %lld time-outs\n",
-         (long long)counts.created, (long long)counts.joined, (long long)counts.detached,
-         (long long)counts.cancelled, (long long)counts.children, (long long)counts.signals_sent,
-         (long long)counts.timeouts);
+  printf(
+      "%lld threads (%lld joined, %lld detached, %lld cancelled), %lld children, %lld signals, %lld "
+      "time-outs\n",
+      (long long)counts.created, (long long)counts.joined, (long long)counts.detached,
+      (long long)counts.cancelled, (long long)counts.children, (long long)counts.signals_sent,
+      (long long)counts.timeouts);
 }

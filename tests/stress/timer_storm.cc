@@ -184,6 +184,6 @@ int main(int count, char** arguments) {
     join_all(threads);
   }
   CHECK(waits > 0);
-  printf("%lld waits, %lld interrupted, the latest %.3f ms after its time\n", (long long)waits, (long long)interrupted,
-         static_cast<double>(latest) / 1e6);
+  printf("%lld waits, %lld interrupted, the latest %.3f ms after its time\n", (long long)waits,
+         (long long)interrupted, static_cast<double>(latest) / 1e6);
 }

@@ -35,8 +35,9 @@ TEST_F(ConfigTest, GoodQuanta) {
   constexpr struct {
     const char* value;
     uint64_t ns;
-  } good[] = {{"10ms", 10'000'000},   {"100us", 100'000}, {"50us", 50'000},           {"1s", 1'000'000'000},
-              {"10s", 10'000'000'000}, {"0", 0},           {"10000ms", 10'000'000'000}, {"007ms", 7'000'000}};
+  } good[] = {{"10ms", 10'000'000},        {"100us", 100'000},      {"50us", 50'000},
+              {"1s", 1'000'000'000},       {"10s", 10'000'000'000}, {"0", 0},
+              {"10000ms", 10'000'000'000}, {"007ms", 7'000'000}};
   for (auto& g : good) {
     g_config.quantum_ns = 1;
     read_one(std::string("UPCALL_QUANTUM=") + g.value);
@@ -45,7 +46,8 @@ TEST_F(ConfigTest, GoodQuanta) {
 }
 
 TEST_F(ConfigTest, EmptyAndForeignNamesChangeNothing) {
-  for (const char* entry : {"UPCALL_QUANTUM=", "UPCALL_QUANTUM", "UPCALL_QUANTUMS=1", "XUPCALL_QUANTUM=1", "=", ""}) {
+  for (const char* entry :
+       {"UPCALL_QUANTUM=", "UPCALL_QUANTUM", "UPCALL_QUANTUMS=1", "XUPCALL_QUANTUM=1", "=", ""}) {
     read_one(entry);
     EXPECT_EQ(g_config.quantum_ns, Config().quantum_ns) << entry;
   }
@@ -54,8 +56,9 @@ TEST_F(ConfigTest, EmptyAndForeignNamesChangeNothing) {
 }
 
 TEST_F(ConfigDeathTest, BadQuanta) {
-  for (const char* value : {"10", "ms", "abc", "49us", "10001ms", "11s", "-1ms", "+1ms", " 1ms", "1ms ", "1.5ms", "10m",
-                            "10MS", "0x10ms", "1", "18446744073709551617us", "10000000000s", "18446744074s"}) {
+  for (const char* value :
+       {"10", "ms", "abc", "49us", "10001ms", "11s", "-1ms", "+1ms", " 1ms", "1ms ", "1.5ms", "10m", "10MS",
+        "0x10ms", "1", "18446744073709551617us", "10000000000s", "18446744074s"}) {
     EXPECT_EXIT(
         {
           read_one(std::string("UPCALL_QUANTUM=") + value);

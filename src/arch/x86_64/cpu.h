@@ -73,9 +73,10 @@ int upcall_load_user32(const uint32_t* address, uint32_t* value);
 int upcall_load_user64(const uint64_t* address, uint64_t* value);
 int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);
 int upcall_copy_user(void* to, const void* from, size_t bytes);
-long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argument, int* parent_tid, int* child_tid);
-long upcall_clone_process(long nr, const long args[6], upcall::sched::Thread*, const upcall::arch::ChildState*,
-                          bool own_stack);
+long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argument, int* parent_tid,
+                  int* child_tid);
+long upcall_clone_process(long nr, const long args[6], upcall::sched::Thread*,
+                          const upcall::arch::ChildState*, bool own_stack);
 void upcall_save_control(upcall::sched::Thread*);
 void upcall_copy_control(upcall::sched::Thread*);
 void upcall_reset_control();

@@ -14,12 +14,13 @@ static void restart_in_child(void) { atomic_store(&made, 0); }
 
 __attribute__((constructor)) static void start(void) { pthread_atfork(NULL, NULL, restart_in_child); }
 
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                   void* argument) {
   static _Atomic(void*) real;
   void* next = atomic_load(&real);
   if (next == NULL) atomic_store(&real, next = dlsym(RTLD_NEXT, "pthread_create"));
-  int error = ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))next)(thread, attributes, body,
-                                                                                         argument);
+  int error = ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))next)(thread, attributes,
+                                                                                          body, argument);
   if (error == 0) atomic_fetch_add(&made, 1);
   return error;
 }

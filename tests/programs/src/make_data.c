@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
   size_t left = (size_t)atol(argv[2]) * 1000000;
   static char block[1 << 16];
   while (left > 0) {
-    size_t size = strcmp(argv[1], "text") == 0 ? put_text(block, sizeof block) : put_lines(block, sizeof block);
+    size_t size =
+        strcmp(argv[1], "text") == 0 ? put_text(block, sizeof block) : put_lines(block, sizeof block);
     if (size > left) size = left;
     if (fwrite(block, 1, size, stdout) != size) return 1;
     left -= size;
