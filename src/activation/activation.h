@@ -191,6 +191,8 @@ void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.
 void* new_frame() noexcept;
 void free_frame(void*) noexcept;
+void lock_frames_for_fork() noexcept;
+void unlock_frames_after_fork() noexcept;
 extern atomic<uint64_t> g_monitor_deadline;  // when it will look next
 extern atomic<uint32_t> g_monitor_ticking;   // time slices are being watched
 // Sends the reserved signal, once until it has arrived. What it is to notice must be set before.

@@ -61,6 +61,26 @@ bool tick(Processor* p, uint64_t now) noexcept {
   return true;
 }
 
+// Processors that all compute, some with many threads waiting and some with few: moves half of what waits at the
+// busiest. Idle processors help themselves.
+void balance() noexcept {
+  Processor *busiest = nullptr, *laziest = nullptr;
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    if (p->owner_word().state() != Owner::running) continue;
+    if (!busiest || p->ready.count() > busiest->ready.count()) busiest = p;
+    if (!laziest || p->ready.count() < laziest->ready.count()) laziest = p;
+  }
+  if (!busiest || busiest == laziest || laziest->inbox.load(relaxed)) return;
+  if (busiest->ready.count() < 2 * laziest->ready.count() + 2) return;
+  uint32_t n;
+  Thread* next;
+  for (Thread* t = busiest->ready.steal_half(&n); t; t = next) {
+    next = t->next;
+    ready_remote(laziest, t);
+  }
+}
+
 void expire_all(uint64_t now) noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
@@ -131,6 +151,7 @@ void monitor_main(void* argument) noexcept {
     }
     bool waiting = false;
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
+    if (waiting && g_runtime.processors > 1) balance();
     next_tick = now + tick_ns;
     quiet = waiting ? 0 : quiet + 1;
     if (quiet >= quiet_ticks_before_sleep) {

@@ -56,6 +56,9 @@ void free_frame(void* frame) noexcept {
   g_free_frames = frame;
 }
 
+void lock_frames_for_fork() noexcept { g_frames_lock.lock(); }
+void unlock_frames_after_fork() noexcept { g_frames_lock.unlock(); }
+
 void send_signal(Activation* a) noexcept {
   // fenced: pairs with on_preempt_signal, which clears the flag and then looks at what we have set before.
   if (!a->signal_sent.exchange(1, fenced)) kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal);

@@ -80,7 +80,8 @@ Thread* sys_mprotect(Thread*) noexcept;
 Thread* sys_madvise(Thread*) noexcept;
 // The pooled stack that `address` lies in, guard included.
 bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* guard) noexcept;
-void reset_stack_locks() noexcept;
+void lock_stacks_for_fork() noexcept;
+void unlock_stacks_after_fork() noexcept;
 
 // --- identity.cc
 Thread* sys_sched_getaffinity(Thread*) noexcept;

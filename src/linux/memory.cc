@@ -260,6 +260,7 @@ bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* gu
   return true;
 }
 
-void reset_stack_locks() noexcept { g_lock.unlock(); }
+void lock_stacks_for_fork() noexcept { g_lock.lock(); }
+void unlock_stacks_after_fork() noexcept { g_lock.unlock(); }
 
 }  // namespace upcall::linux_abi

@@ -7,8 +7,11 @@
 #include "arch/x86_64/cpu.h"
 #include "kernel/memory.h"
 #include "linux/linux.h"
+#include "linux/signal.h"
 
 namespace upcall::linux_abi {
+
+using signals::g_lock;
 
 namespace {
 
@@ -20,11 +23,18 @@ void restore_affinity() noexcept {
 // The child is a copy of this kernel thread alone, on a copy of the runtime's stack.
 Thread* fork_like(Thread* t) noexcept {
   // Faults apart, nothing may interrupt the child before its runtime is in order; activations block the rest already.
+  // Other kernel threads may be inside the runtime: what they hold would stay held in the child, half-changed. Locks
+  // whose structures the child throws away whole (futex buckets, timers, queues) are made anew there instead.
+  sched::g_threads.lock_for_fork();
+  g_lock.lock();
+  lock_stacks_for_fork();
+  activation::lock_frames_for_fork();
   long r = raw_call(t);
-  if (r == 0) {
-    unstart_runtime(t);
-    return answer(t, 0);
-  }
+  activation::unlock_frames_after_fork();
+  unlock_stacks_after_fork();
+  g_lock.unlock();
+  sched::g_threads.unlock_after_fork();
+  if (r == 0) unstart_runtime(t);
   return answer(t, r);
 }
 

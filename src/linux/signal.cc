@@ -307,7 +307,6 @@ void discard_signals(Thread* t) noexcept {
 }
 
 void reset_signals(Thread* t) noexcept {
-  g_lock.unlock();
   // POSIX: pending signals are not inherited.
   t->signals.pending = 0;
   t->signals.queue = nullptr;

@@ -142,7 +142,6 @@ void unstart_runtime(Thread* t) noexcept {
   sched::g_threads.set_main(t, g_runtime.pid);
   reset_futexes();
   reset_signals(t);
-  reset_stack_locks();
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     g_runtime.processor[i].ready.reset();
     g_runtime.processor[i].timers.reset();

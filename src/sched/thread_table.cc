@@ -101,7 +101,7 @@ void ThreadTable::set_main(Thread* t, int32_t tid) noexcept {
 }
 
 void ThreadTable::keep_only(Thread* survivor) noexcept {
-  lock_.unlock();
+  lock_.unlock();  // whoever held it is not here
   for (Thread* t = all_; t;) {
     Thread* next = t->all_next;
     if (t != survivor) {

@@ -34,6 +34,9 @@ class ThreadTable {
   }
   // fork: only `survivor` lives on.
   void keep_only(Thread* survivor) noexcept;
+  // fork: held across it, so that the child finds the table in order.
+  void lock_for_fork() noexcept { lock_.lock(); }
+  void unlock_after_fork() noexcept { lock_.unlock(); }
   void set_main(Thread* t, int32_t tid) noexcept;
 
  private:
