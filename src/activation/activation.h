@@ -87,8 +87,6 @@ struct alignas(64) Processor {
   atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
   atomic<uint32_t> spawning{0};           // an activation is being made
   atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
-  atomic<uint32_t> attention_wanted{
-      0};                              // a thread with a signal to handle computes: stop it at the next tick
   atomic<uint32_t> sentinel_armed{0};  // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
   atomic<uint64_t> seen_dispatches{0};  // monitor's last look

@@ -29,18 +29,28 @@ constexpr int quiet_ticks_before_sleep = 20;
 Activation* g_monitor = nullptr;
 atomic<uint32_t> g_poked{0};
 
-// True: the processor has threads that wait for it.
+// The thread that runs there has a signal to look at and has not looked yet. Who posts a signal may miss the moment
+// at which the thread starts to run; here it is seen for as long as it is not done.
+bool owes_attention(OwnerWord w) noexcept {
+  if (w.state() != Owner::running) return false;
+  Activation* a = activation_at(w.activation());
+  // A racy look: descriptors are never unmapped, and a wrong answer costs one signal to ourselves.
+  Thread* t = a ? __atomic_load_n(&a->current, __ATOMIC_RELAXED) : nullptr;
+  return t && t->attention.load(relaxed);
+}
+
+// True: the processor has threads that wait for it, or one with a signal to handle.
 bool tick(Processor* p, uint64_t now) noexcept {
   OwnerWord w = p->owner_word();
   bool work = p->has_work();
+  bool signal = owes_attention(w);
   uint64_t d = p->dispatches.load(relaxed);
   bool same = w.bits == p->seen_owner && d == p->seen_dispatches.load(relaxed);
   p->seen_owner = w.bits;
   p->seen_dispatches.store(d, relaxed);
-  if (!work && !p->attention_wanted.load(relaxed)) return false;
+  if (!work && !signal) return false;
   if (w.state() == Owner::running) {
-    if (same && g_runtime.quantum) {
-      p->attention_wanted.store(0, relaxed);
+    if (same && (signal || g_runtime.quantum)) {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
     // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
@@ -92,8 +102,8 @@ void expire_all(uint64_t now) noexcept {
   }
 }
 
-uint64_t next_deadline(uint64_t next_tick) noexcept {
-  uint64_t d = g_monitor_ticking.load(relaxed) ? next_tick : sched::never;
+uint64_t next_deadline(uint64_t next_tick, bool one_more) noexcept {
+  uint64_t d = one_more || g_monitor_ticking.load(relaxed) ? next_tick : sched::never;
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (p->owner_word().state() == Owner::idle) continue;  // sleeps with its own deadline
@@ -133,19 +143,21 @@ void monitor_main(void* argument) noexcept {
   uint64_t tick_ns = g_runtime.quantum ? g_runtime.quantum / 2 : default_tick_ns;
   uint64_t next_tick = kernel::now() + tick_ns;
   int quiet = 0;
+  bool one_more = false;  // the last look after the ticks have ended: what began beside their end is seen by it
   for (;;) {
-    uint64_t deadline = next_deadline(next_tick);
+    uint64_t deadline = next_deadline(next_tick, one_more);
     g_monitor_deadline.store(deadline,
                              fenced);  // pairs with poke_monitor's readers: stored before we look again
-    uint64_t again = next_deadline(next_tick);
+    uint64_t again = next_deadline(next_tick, one_more);
     if (again < deadline) g_monitor_deadline.store(again, relaxed);
     wait_for_signal(again < deadline ? again : deadline);
     g_poked.store(0, fenced);  // pairs with poke_monitor: what was asked for before is looked at below
     create_where_asked();
     uint64_t now = kernel::now();
     expire_all(now);
-    if (!g_monitor_ticking.load(relaxed) || now < next_tick) {
-      if (!g_monitor_ticking.load(relaxed)) next_tick = now + tick_ns;
+    bool ticking = one_more || g_monitor_ticking.load(relaxed);
+    if (!ticking || now < next_tick) {
+      if (!ticking) next_tick = now + tick_ns;
       if (next_tick > now + tick_ns) next_tick = now + tick_ns;
       continue;
     }
@@ -154,11 +166,13 @@ void monitor_main(void* argument) noexcept {
     if (waiting && g_runtime.processors > 1) balance();
     next_tick = now + tick_ns;
     quiet = waiting ? 0 : quiet + 1;
-    if (quiet >= quiet_ticks_before_sleep) {
-      quiet = 0;
+    if (waiting) {
+      g_monitor_ticking.store(1, relaxed);
+      one_more = false;
+    } else if (quiet >= quiet_ticks_before_sleep) {
+      one_more = g_monitor_ticking.load(relaxed) != 0;
+      if (!one_more) quiet = 0;
       g_monitor_ticking.store(0, fenced);  // pairs with poke_monitor
-      for (uint32_t i = 0; i < g_runtime.processors; ++i)
-        if (g_runtime.processor[i].has_work()) g_monitor_ticking.store(1, relaxed);
     }
   }
 }

@@ -99,12 +99,18 @@ void notify(Thread* t) noexcept {
     activation::finish_wait(t, -e_intr);
     return;
   }
-  Activation* a = t->activation.load(acquire);
+  // The thread may be on its way from one activation or state to another. Whatever of that is missed here, the
+  // monitor's ticks see attention on a running thread.
+  if (!activation::g_monitor_ticking.load(relaxed)) activation::poke_monitor();
+  Activation* a;
+  sched::State state;
+  do {  // acquire: pair with dispatch, which stores the activation before the state; the two belong together
+    a = t->activation.load(acquire);
+    state = t->state.load(acquire);
+  } while (a != t->activation.load(acquire));
   if (!a || a == activation::self()) return;
-  switch (t->state.load(acquire)) {
+  switch (state) {
     case sched::State::running:
-      a->processor->attention_wanted.store(1, relaxed);
-      activation::poke_monitor();  // asks again should this one be lost in a window
       activation::preempt_activation(a);
       break;
     case sched::State::in_kernel:
