@@ -148,6 +148,8 @@ Thread* next_ready(Activation*) noexcept;
 Thread* dispatch(Activation*, Thread* t) noexcept;
 // `t` leaves the processor at a substituted call: everything live is saved. Before it becomes visible to others.
 void save_for_switch(Thread* t) noexcept;
+// Same, in a handler of upcall_native_call: what the ABI keeps over a function call.
+void save_for_native_switch(Thread* t) noexcept;
 // Makes a thread ready. From the owner of a processor: run next there.
 void ready(Thread* t) noexcept;
 // Wake-up preemption: the current thread has run since the monitor's last look, and has just made another one ready,

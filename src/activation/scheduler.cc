@@ -166,6 +166,11 @@ void save_for_switch(Thread* t) noexcept {
   if (t->fpu == FPU_LIVE) upcall_save_vectors(t);
 }
 
+void save_for_native_switch(Thread* t) noexcept {
+  t->fs = arch::read_fs();
+  upcall_save_control(t);
+}
+
 Thread* dispatch(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);

@@ -174,6 +174,38 @@ sched_yield:
         syscall
         ret
 
+// long upcall_native_call(Thread* (*handler)(Thread*), uint64_t a, uint64_t b, uint64_t c)
+// A call into the runtime by its own functions that the program calls by symbol. The ABI makes everything but the
+// callee-saved registers and the control words dead. The handler finds a, b, c in the thread's rdi, rsi, rdx and
+// leaves the answer in its rax. On a kernel thread that is no activation: -ENOSYS.
+FUNCTION upcall_native_call
+        rdgsbase %rax
+        test    %rax, %rax
+        jz      1f
+        pop     %r8
+        movl    $1, %gs:A_IN_RUNTIME
+        mov     %gs:A_CURRENT, %r9
+        mov     %r8, T_RIP(%r9)
+        mov     %rsp, T_RSP(%r9)
+        mov     %rbx, T_RBX(%r9)
+        mov     %rbp, T_RBP(%r9)
+        mov     %r12, T_R12(%r9)
+        mov     %r13, T_R13(%r9)
+        mov     %r14, T_R14(%r9)
+        mov     %r15, T_R15(%r9)
+        mov     %rsi, T_RDI(%r9)
+        mov     %rdx, T_RSI(%r9)
+        mov     %rcx, T_RDX(%r9)
+        movq    $0x202, T_FLAGS(%r9)
+        movq    $-1, T_NR(%r9)
+        mov     %gs:A_STACK, %rsp
+        mov     %rdi, %rax
+        mov     %r9, %rdi
+        call    *%rax
+        jmp     .Lresume
+1:      mov     $-38, %rax
+        ret
+
 // long upcall_blocking_syscall(long nr, const long args[6])
 // A call that may block. When the activation's interrupt word is set before the kernel has been entered, the
 // answer is -EINTR: the signal handler moves a program counter in [begin, end) to the way out, so that no
