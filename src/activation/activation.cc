@@ -36,10 +36,11 @@ constexpr unsigned long kernel_thread_flags =
 
 // A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
 // before it has said who it is.
-long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid) noexcept {
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
+                   unsigned long without = 0) noexcept {
   uint64_t all = ~0ull, before;
   kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
-  long r = upcall_clone(kernel_thread_flags, stack, f, argument, tid, nullptr);
+  long r = upcall_clone(kernel_thread_flags & ~without, stack, f, argument, tid, nullptr);
   kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return r;
 }
@@ -53,20 +54,10 @@ void install_altstack(Activation* a) noexcept {
   kernel::sys(__NR_sigaltstack, &ss, nullptr);
 }
 
-// True: `a` owns its processor now. Only what nobody runs may be claimed.
-bool try_claim(Activation* a) noexcept {
-  Processor* p = a->processor;
-  OwnerWord w = p->owner_word();
-  if (w.state() != Owner::in_kernel && w.state() != Owner::vacant) return false;
-  // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
-  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
-    return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
-  if (w.state() == Owner::in_kernel) g_counters.handovers.fetch_add(1, relaxed);
-  return true;
-}
-
 void pool_push(Activation* a) noexcept {
+  Activation* none = nullptr;
+  // acq_rel: pairs with wake_standby and pool_remove.
+  if (a->processor->standby.compare_exchange_strong(none, a, acq_rel, relaxed)) return;
   LockGuard guard(a->processor->pool_lock);
   a->in_pool = true;
   a->pool_next = a->processor->pool;
@@ -75,6 +66,9 @@ void pool_push(Activation* a) noexcept {
 
 void pool_remove(Activation* a) noexcept {
   LockGuard guard(a->processor->pool_lock);
+  // Under the lock, since refill_standby moves activations from the list to the slot.
+  Activation* me = a;
+  if (a->processor->standby.compare_exchange_strong(me, nullptr, acq_rel, relaxed)) return;
   if (!a->in_pool) return;
   Activation** link = &a->processor->pool;
   while (*link != a) link = &(*link)->pool_next;
@@ -82,7 +76,17 @@ void pool_remove(Activation* a) noexcept {
   a->in_pool = false;
 }
 
+void refill_standby(Processor* p) noexcept {
+  if (p->standby.load(relaxed) || !p->pool) return;
+  LockGuard guard(p->pool_lock);
+  Activation *a = p->pool, *none = nullptr;
+  if (!a || !p->standby.compare_exchange_strong(none, a, acq_rel, relaxed)) return;
+  p->pool = a->pool_next;
+  a->in_pool = false;
+}
+
 Activation* pool_pop(Processor* p) noexcept {
+  if (Activation* a = p->standby.exchange(nullptr, acq_rel)) return a;
   LockGuard guard(p->pool_lock);
   Activation* a = p->pool;
   if (a) {
@@ -108,6 +112,19 @@ void activation_main(void* argument) {
 }
 
 }  // namespace
+
+// True: `a` owns its processor now. Only what nobody runs may be claimed.
+bool try_claim(Activation* a) noexcept {
+  Processor* p = a->processor;
+  OwnerWord w = p->owner_word();
+  if (w.state() != Owner::in_kernel && w.state() != Owner::vacant) return false;
+  // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  if (w.state() == Owner::in_kernel) g_counters.handovers.fetch_add(1, relaxed);
+  return true;
+}
 
 Activation* activation_at(uint32_t index) noexcept { return g_table[index].load(acquire); }
 uint32_t activation_count() noexcept { return g_count.load(acquire); }
@@ -162,11 +179,10 @@ bool spawn_activation(Processor* p) noexcept {
   return true;
 }
 
-long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes,
-                  int* tid) noexcept {
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
-  long r = clone_quietly(stack + stack_bytes, f, argument, tid);
+  long r = clone_quietly(stack + stack_bytes, f, argument, tid, own_files ? CLONE_FILES : 0);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
     return r;
@@ -174,6 +190,14 @@ long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t st
   g_counters.helpers.fetch_add(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
   return r;
+}
+
+uint64_t cpu_time(int32_t tid) noexcept {
+  // clock_getcpuclockid's encoding: the thread's scheduled time.
+  int32_t clock = static_cast<int32_t>(~static_cast<uint32_t>(tid) << 3) | 6;
+  __kernel_timespec ts = {};
+  kernel::sys(__NR_clock_gettime, clock, &ts);
+  return static_cast<uint64_t>(ts.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(ts.tv_nsec);
 }
 
 bool wake_successor(Processor* p, bool may_create) noexcept {
@@ -189,6 +213,19 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
   return made;
 }
 
+bool wake_standby(Processor* p) noexcept {
+  Activation* a = p->standby.exchange(nullptr, acq_rel);  // pairs with pool_push
+  if (!a) return false;
+  a->wake.store(1, release);  // pairs with park_wait's exchange
+  kernel::futex_wake(&a->wake, 1);
+  return true;
+}
+
+void make_standby(Processor* p) noexcept {
+  if (p->spawning.exchange(1, acq_rel)) return;
+  if (!spawn_activation(p)) p->spawning.store(0, relaxed);
+}
+
 void park_wait(Activation* a) noexcept {
   for (;;) {
     if (!a->wake.exchange(0, acquire)) {
@@ -196,7 +233,10 @@ void park_wait(Activation* a) noexcept {
       continue;
     }
     pool_remove(a);
-    if (try_claim(a)) return;
+    if (try_claim(a)) {
+      refill_standby(a->processor);
+      return;
+    }
     pool_push(a);
     // The processor may have become claimable between the two: whoever made it so looked for us in the pool.
     OwnerWord w = a->processor->owner_word();
@@ -212,6 +252,9 @@ void park(Activation* a) noexcept {
 void pool_adopt(Activation* sleeper) noexcept { pool_push(sleeper); }
 
 void forget_others(Activation* survivor) noexcept {
+  forget_lost();
+  survivor->lost.store(0, relaxed);
+  survivor->lost_listed.store(0, relaxed);
   uint32_t n = g_count.load(relaxed);
   for (uint32_t i = 0; i < n; ++i)
     if (g_table[i].load(relaxed) != survivor) g_table[i].store(nullptr, relaxed);

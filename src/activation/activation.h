@@ -39,6 +39,7 @@ struct alignas(64) Activation {
   void* stack_top;
   Thread* current;             // the thread that runs, or whose call is in the kernel
   atomic<uint32_t> interrupt;  // the call in the kernel is to return: see upcall_blocking_syscall
+  atomic<uint32_t> lost;       // the processor may have been taken away: settle it on the way in (detach.cc)
   uint32_t index;
   Processor* processor;
   int32_t tid;            // the kernel's
@@ -48,11 +49,15 @@ struct alignas(64) Activation {
   atomic<uint32_t>
       signal_sent;  // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
-  bool in_pool;  // guarded by the processor's pool_lock
+  bool in_pool;                  // guarded by the processor's pool_lock
+  atomic<uint32_t> lost_listed;  // in a list of detach.cc
+  Activation* lost_next;         // owned by that list
+  uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
 static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
 static_assert(offsetof(Activation, current) == A_CURRENT && offsetof(Activation, interrupt) == A_INTERRUPT);
+static_assert(offsetof(Activation, lost) == A_LOST);
 
 enum class Owner : uint8_t { vacant = 0, running = 1, idle = 2, in_kernel = 3 };
 
@@ -83,11 +88,18 @@ struct alignas(64) Processor {
   atomic<Thread*> inbox{nullptr};  // threads made ready from outside, newest first
   sched::Timers timers;
   SpinLock pool_lock{Rank::pool};
-  Activation* pool = nullptr;             // parked activations
+  Activation* pool = nullptr;  // parked activations
+  atomic<Activation*> standby{
+      nullptr};  // one of them, to be had without the lock: by the sentinel, which takes none
   atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
   atomic<uint32_t> spawning{0};           // an activation is being made
   atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
-  atomic<uint32_t> sentinel_armed{0};  // futex: 1 = the sentinel is to watch
+  SpinLock detach_lock{Rank::detach};
+  uint32_t arm_skipped = 0;              // owner's: wishes for the sentinel that were not worth a wake-up
+  atomic<uint32_t> sentinel_backoff{0};  // how many to skip: it was woken in vain before
+  uint64_t seen_cpu_time = 0;            // monitor's
+  atomic<uint64_t> last_woken_preemption{0};  // TSC
+  atomic<uint32_t> sentinel_armed{0};         // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
   atomic<uint64_t> seen_dispatches{0};  // monitor's last look
   uint64_t seen_owner = 0;              // monitor's
@@ -125,16 +137,22 @@ Activation* new_activation_record() noexcept;
 void adopt_first_activation(Activation*) noexcept;
 // Starts one more activation of `p`, parked in its pool. False: the kernel refused.
 bool spawn_activation(Processor* p) noexcept;
+// CPU time that a kernel thread of this process has used, ns.
+uint64_t cpu_time(int32_t tid) noexcept;
 // Wakes a parked activation of `p` (makes one if `may_create`) to take the processor over.
 bool wake_successor(Processor* p, bool may_create) noexcept;
+// The sentinel's way: only the standby, no lock. A SCHED_IDLE thread that held one would starve behind those who spin for it.
+bool wake_standby(Processor* p) noexcept;
+// One more activation for the pool.
+void make_standby(Processor* p) noexcept;
 // The calling activation owns nothing: sleeps until it owns its processor.
 void park(Activation*) noexcept;
 // Same, for one that is in the pool already (put there by whoever claimed its processor).
 void park_wait(Activation*) noexcept;
 // Puts an activation that sleeps in idle() into the pool: its processor has been claimed.
 void pool_adopt(Activation* sleeper) noexcept;
-// A kernel thread that runs no threads. Returns its id or -errno.
-long start_helper(Processor* pin_to, void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
+// A kernel thread that runs no threads. Returns its id or -errno. own_files: with a descriptor table of its own, empty.
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept;
 void pin_self(uint32_t cpu) noexcept;
 // Ends the activation structures of a parent process: only the caller exists.
 void forget_others(Activation* survivor) noexcept;
@@ -144,6 +162,8 @@ void forget_others(Activation* survivor) noexcept;
 Thread* schedule(Activation*) noexcept;
 // Same, but null instead of waiting.
 Thread* next_ready(Activation*) noexcept;
+// What others have put into the inbox moves to the queue.
+void drain_inbox(Processor* p) noexcept;
 // Makes `t` the current thread; t's FS base is loaded.
 Thread* dispatch(Activation*, Thread* t) noexcept;
 // `t` leaves the processor at a substituted call: everything live is saved. Before it becomes visible to others.
@@ -155,6 +175,7 @@ void ready(Thread* t) noexcept;
 // Wake-up preemption: the current thread has run since the monitor's last look, and has just made another one ready,
 // which may have waited for what the current one is about to take again (a mutex). Its turn is over.
 void yield_to_woken(Activation*) noexcept;
+void preempt_for_woken(Processor* p) noexcept;
 // As ready, but at the end of the queue.
 void ready_last(Activation*, Thread* t) noexcept;
 // A thread that has not run yet.
@@ -177,6 +198,28 @@ Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // The child starts with child_context's registers (t's, or a copy that stays).
 Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,
                        Thread* child_context, bool own_stack) noexcept;
+// --- sentinel.cc
+// The sentinel of `p` is to watch whether its owner blocks.
+void arm_sentinel(Processor* p) noexcept;
+// Same, from the owner, when threads begin to wait: not always worth a wake-up.
+inline void want_sentinel(Processor* p) noexcept {
+  if (p->sentinel_armed.load(relaxed)) return;
+  if (p->arm_skipped++ < p->sentinel_backoff.load(relaxed)) return;
+  p->arm_skipped = 0;
+  arm_sentinel(p);
+}
+
+// --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
+// The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.
+bool detach(Processor* p, OwnerWord w) noexcept;
+// From a signal handler that interrupted the program, a->in_runtime still 0: an activation that has lost its processor
+// and cannot have it back leaves its thread to others, and does not return.
+void surrender_if_lost(Activation* a, void* ucontext) noexcept;
+// Monitor: stops those that compute again; their threads go to the ready queue.
+void poll_lost() noexcept;
+uint32_t lost_count() noexcept;
+void forget_lost() noexcept;
+
 // Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
 extern bool (*g_after_blocking)(Thread*, long result);
 
@@ -197,6 +240,16 @@ extern atomic<uint64_t> g_monitor_deadline;  // when it will look next
 extern atomic<uint32_t> g_monitor_ticking;   // time slices are being watched
 // Sends the reserved signal, once until it has arrived. What it is to notice must be set before.
 void send_signal(Activation* a) noexcept;
+// Copies the frame of the interrupted thread to where it can stay. False: no memory.
+bool keep_frame(Thread* t, const void* ucontext) noexcept;
+// The calling activation comes back and its processor has another owner. One that sleeps or is in the kernel itself
+// loses it: nobody needs to be woken. True: the processor is ours.
+bool claim_back(Activation* a) noexcept;
+// After claim_back: threads that were ready before `t` go first.
+Thread* resume_in_turn(Activation* a, Thread* t) noexcept;
+// No processor to be had: leaves `t`, whose context is complete, to others.
+Thread* leave_thread(Activation* a, Thread* t) noexcept;
+bool try_claim(Activation* a) noexcept;
 // Stops the thread that runs on `a` at the next possible point.
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.

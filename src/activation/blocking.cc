@@ -6,50 +6,49 @@
 #include "arch/x86_64/cpu.h"
 #include "kernel/futex.h"
 
-#include <sched.h>
-
 namespace upcall::activation {
 
 bool (*g_after_blocking)(Thread*, long) = nullptr;
 
+bool claim_back(Activation* a) noexcept {
+  Processor* p = a->processor;
+  OwnerWord w = p->owner_word();
+  if (w.state() == Owner::in_kernel) return try_claim(a);
+  if (w.state() != Owner::idle) return false;
+  Activation* sleeper = activation_at(w.activation());
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  pool_adopt(sleeper);
+  return true;
+}
+
+Thread* resume_in_turn(Activation* a, Thread* t) noexcept {
+  if (!a->processor->has_work()) {
+    t->state.store(sched::State::running, relaxed);
+    return t;
+  }
+  save_for_switch(t);
+  t->home = a->processor;
+  t->state.store(sched::State::ready, relaxed);
+  drain_inbox(a->processor);
+  a->processor->ready.push_woken(t);
+  return schedule(a);
+}
+
+Thread* leave_thread(Activation* a, Thread* t) noexcept {
+  Processor* p = a->processor;
+  a->current = nullptr;
+  t->woken = true;
+  ready_remote(p, t);
+  preempt_for_woken(p);
+  park(a);
+  return schedule(a);
+}
+
 namespace {
 
 constexpr long errno_intr = 4;
-
-void sentinel_main(void* argument) noexcept {
-  auto* p = static_cast<Processor*>(argument);
-  arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  pin_self(p->cpu);
-  sched_param param = {0};
-  kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
-  for (;;) {
-    while (!p->sentinel_armed.load(acquire)) kernel::futex_wait(&p->sentinel_armed, 0);
-    OwnerWord w = p->owner_word();
-    bool work = p->has_work();
-    if (w.state() == Owner::running && work) {
-      kernel::sys(__NR_sched_yield);  // the owner was only preempted by us
-      continue;
-    }
-    p->sentinel_armed.store(0, relaxed);
-    if (w.state() != Owner::in_kernel || !work) continue;
-    // Never clones: the child could not leave SCHED_IDLE. The monitor makes activations where the pool is empty.
-    if (wake_successor(p, false))
-      g_counters.sentinel_wakes.fetch_add(1, relaxed);
-    else
-      poke_monitor_to_create(p);
-  }
-}
-
-void arm_sentinel(Processor* p) noexcept {
-  if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
-    int tid;
-    if (start_helper(p, sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);
-  }
-  if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))
-    kernel::futex_wake(&p->sentinel_armed, 1);
-}
 
 OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
@@ -78,32 +77,17 @@ bool leave_kernel(Activation* a, OwnerWord w) noexcept {
   return true;
 }
 
-// Our processor's new owner sleeps: takes it over without waking anybody.
-bool claim_idle(Activation* a) noexcept {
-  Processor* p = a->processor;
-  OwnerWord w = p->owner_word();
-  if (w.state() != Owner::idle) return false;
-  Activation* sleeper = activation_at(w.activation());
-  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
-    return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
-  pool_adopt(sleeper);
-  return true;
-}
-
 // After the call: goes on if the processor is ours or can be had, queues the thread otherwise.
 Thread* come_back(Activation* a, Thread* t, OwnerWord w, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);
-  if (leave_kernel(a, w) || claim_idle(a)) {
+  if (leave_kernel(a, w)) {
     t->state.store(sched::State::running, relaxed);
     return t;
   }
+  if (claim_back(a)) return resume_in_turn(a, t);
   // The thread's vector registers are in this kernel thread: saved before another one may run it.
   save_for_switch(t);
-  a->current = nullptr;
-  ready_remote(a->processor, t);
-  park(a);
-  return schedule(a);
+  return leave_thread(a, t);
 }
 
 }  // namespace

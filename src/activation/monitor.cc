@@ -24,6 +24,8 @@ atomic<uint64_t> g_monitor_signals{0};
 namespace {
 
 constexpr uint64_t default_tick_ns = 5'000'000;
+// Returns from unseen blocking are noticed within the first; the second bounds the monitor's share of a CPU.
+constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
 constexpr int quiet_ticks_before_sleep = 20;
 
 Activation* g_monitor = nullptr;
@@ -50,6 +52,16 @@ bool tick(Processor* p, uint64_t now) noexcept {
   p->seen_dispatches.store(d, relaxed);
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
+    Activation* owner = activation_at(w.activation());
+    uint64_t used = owner ? cpu_time(owner->tid) : 0;
+    bool still = same && used == p->seen_cpu_time;
+    p->seen_cpu_time = used;
+    if (still && work && detach(p, w)) {
+      g_counters.detached_by_monitor.fetch_add(1, relaxed);
+      if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+      return true;
+    }
+    if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
     if (same && (signal || g_runtime.quantum)) {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
@@ -103,7 +115,9 @@ void expire_all(uint64_t now) noexcept {
 }
 
 uint64_t next_deadline(uint64_t next_tick, bool one_more) noexcept {
-  uint64_t d = one_more || g_monitor_ticking.load(relaxed) ? next_tick : sched::never;
+  uint64_t now = lost_count() ? kernel::now() : 0;
+  uint64_t d = now ? now + lost_poll_ns + lost_count() * lost_look_ns : sched::never;
+  if ((one_more || g_monitor_ticking.load(relaxed)) && next_tick < d) d = next_tick;
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (p->owner_word().state() == Owner::idle) continue;  // sleeps with its own deadline
@@ -116,9 +130,11 @@ uint64_t next_deadline(uint64_t next_tick, bool one_more) noexcept {
 void create_where_asked() noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
-    if (p->wants_activation.exchange(0, acq_rel) && p->has_work() &&
-        p->owner_word().state() == Owner::in_kernel)
+    if (!p->wants_activation.exchange(0, acq_rel)) continue;
+    if (p->has_work() && p->owner_word().state() == Owner::in_kernel)
       wake_successor(p, true);
+    else if (!p->pool && !p->standby.load(relaxed))
+      make_standby(p);
   }
 }
 
@@ -143,7 +159,8 @@ void monitor_main(void* argument) noexcept {
   uint64_t tick_ns = g_runtime.quantum ? g_runtime.quantum / 2 : default_tick_ns;
   uint64_t next_tick = kernel::now() + tick_ns;
   int quiet = 0;
-  bool one_more = false;  // the last look after the ticks have ended: what began beside their end is seen by it
+  bool one_more =
+      false;  // the last look after the ticks have ended: what began beside their end is seen by it
   for (;;) {
     uint64_t deadline = next_deadline(next_tick, one_more);
     g_monitor_deadline.store(deadline,
@@ -153,6 +170,7 @@ void monitor_main(void* argument) noexcept {
     wait_for_signal(again < deadline ? again : deadline);
     g_poked.store(0, fenced);  // pairs with poke_monitor: what was asked for before is looked at below
     create_where_asked();
+    if (lost_count()) poll_lost();
     uint64_t now = kernel::now();
     expire_all(now);
     bool ticking = one_more || g_monitor_ticking.load(relaxed);
@@ -202,7 +220,7 @@ bool start_monitor() noexcept {
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
-  return start_helper(nullptr, monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
+  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid, false) > 0;
 }
 
 void poke_monitor() noexcept {

@@ -21,8 +21,11 @@ size_t frame_bytes() noexcept {
   return (sizeof(KernelUcontext) + 63 + g_runtime.xsave_size + 4 + 4095) & ~4095ul;
 }
 
+}  // namespace
+
 // The frame lies on the activation's alternate stack: moves it where the thread can keep it.
-bool keep_frame(Thread* t, const KernelUcontext* uc) noexcept {
+bool keep_frame(Thread* t, const void* ucontext) noexcept {
+  auto* uc = static_cast<const KernelUcontext*>(ucontext);
   size_t fp = uc->fpstate ? fpstate_bytes(uc) : 0;
   if (sizeof(KernelUcontext) + 64 + fp > frame_bytes()) return false;
   if (!t->preempt_frame && !(t->preempt_frame = new_frame())) return false;
@@ -38,8 +41,6 @@ bool keep_frame(Thread* t, const KernelUcontext* uc) noexcept {
   t->fpu = FPU_LIVE;
   return true;
 }
-
-}  // namespace
 
 void* new_frame() noexcept {
   LockGuard guard(g_frames_lock);
@@ -93,6 +94,7 @@ void on_preempt_signal(void* ucontext) noexcept {
     a->resched.store(1, relaxed);
     return;
   }
+  surrender_if_lost(a, uc);
   Thread* t = a->current;
   bool signals = t->attention.load(acquire) != 0;
   if (!a->processor->has_work() && !signals) return;
@@ -105,6 +107,7 @@ void on_preempt_signal(void* ucontext) noexcept {
   t->fs = arch::read_fs();
   if (signals) upcall_resume(t);  // through before_resume
   ++a->processor->counters.preemptions;
+  drain_inbox(a->processor);  // what has come before goes before
   ready_last(a, t);
   upcall_resume(schedule(a));
 }

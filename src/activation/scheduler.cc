@@ -25,26 +25,11 @@ constexpr uint64_t longest_holdoff_ns = 8'000'000;
 atomic<uint64_t> g_wake_not_before{0};
 atomic<uint64_t> g_holdoff{0};
 
-void drain_inbox(Processor* p) noexcept {
-  Thread* newest = p->inbox.exchange(nullptr, acquire);  // pairs with ready_remote
-  if (!newest) return;
-  Thread* last = newest;
-  Thread* first = nullptr;
-  uint32_t n = 0;
-  while (newest) {  // reverse: oldest first
-    Thread* next = newest->next;
-    newest->next = first;
-    first = newest;
-    newest = next;
-    ++n;
-  }
-  p->ready.push_all(first, last, n);
-}
-
 // Somebody should look at this processor's queue. Cheap when nobody sleeps.
 void invite_others(Processor* p) noexcept {
   Runtime& r = g_runtime;
   if (!g_monitor_ticking.load(relaxed)) poke_monitor();
+  if (self()->current) want_sentinel(p);
   if (r.processors == 1 || r.sleeping.load(relaxed) == 0 || r.spinning.load(relaxed) != 0) return;
   uint64_t now = kernel::now();
   if (now < g_wake_not_before.load(relaxed)) return;
@@ -160,6 +145,25 @@ void idle(Activation* a) noexcept {
 
 }  // namespace
 
+void drain_inbox(Processor* p) noexcept {
+  Thread* newest = p->inbox.exchange(nullptr, acquire);  // pairs with ready_remote
+  Thread* first = nullptr;
+  while (newest) {  // reverse: oldest first
+    Thread* next = newest->next;
+    newest->next = first;
+    first = newest;
+    newest = next;
+  }
+  for (Thread *t = first, *next; t; t = next) {
+    next = t->next;
+    if (t->woken)
+      p->ready.push_woken(t);
+    else
+      p->ready.push(t);
+    t->woken = false;
+  }
+}
+
 void save_for_switch(Thread* t) noexcept {
   if (t->kind != CONTEXT_REGISTERS) return;  // the frame has everything
   t->fs = arch::read_fs();
@@ -180,8 +184,9 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
   t->activation.store(a, relaxed);
   t->state.store(sched::State::running, relaxed);
   if (t->kind == CONTEXT_SIGNAL_FRAME) prepare_frame(a, static_cast<KernelUcontext*>(t->signal_frame));
-  if ((p->has_work() && !g_monitor_ticking.load(relaxed)) ||
-      p->timers.next() < g_monitor_deadline.load(relaxed))
+  bool work = p->has_work();
+  if (work) want_sentinel(p);
+  if ((work && !g_monitor_ticking.load(relaxed)) || p->timers.next() < g_monitor_deadline.load(relaxed))
     poke_monitor();
   return t;
 }
@@ -209,6 +214,7 @@ Thread* schedule(Activation* a) noexcept {
 void ready(Thread* t) noexcept {
   Activation* a = self();
   if (a->is_monitor) {
+    t->woken = true;
     ready_remote(t->home, t);
     return;
   }
@@ -217,6 +223,18 @@ void ready(Thread* t) noexcept {
   t->state.store(sched::State::ready, relaxed);
   p->ready.push_lifo(t);
   invite_others(p);
+}
+
+// A thread comes back to a processor that another one computes on: as the kernel does, it goes first. Bounded, since a
+// stop costs some microseconds.
+void preempt_for_woken(Processor* p) noexcept {
+  constexpr uint64_t cycles_between = 100'000;
+  uint64_t t = arch::tsc();
+  if (!g_runtime.quantum || t - p->last_woken_preemption.load(relaxed) < cycles_between) return;
+  p->last_woken_preemption.store(t, relaxed);
+  OwnerWord w = p->owner_word();
+  if (w.state() != Owner::running) return;
+  if (Activation* a = activation_at(w.activation())) preempt_activation(a);
 }
 
 void yield_to_woken(Activation* a) noexcept {
@@ -255,7 +273,8 @@ void ready_remote(Processor* p, Thread* t) noexcept {
 void kick(Processor* p) noexcept {
   OwnerWord w = {p->owner.load(fenced)};  // fenced: after the push above
   switch (w.state()) {
-    case Owner::running:
+    case Owner::running:  // perhaps blocked where we do not see it
+      if (!p->sentinel_armed.load(relaxed) && !p->sentinel_backoff.load(relaxed)) arm_sentinel(p);
       break;
     case Owner::idle:
       if (Activation* a = activation_at(w.activation())) {
@@ -332,6 +351,12 @@ __attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) no
       act::ready_last(a, t);
       t = act::schedule(a);
     }
+  }
+  while (t->pending_handler) {
+    auto* handler = t->pending_handler;
+    t->pending_handler = nullptr;
+    if (t->fpu != FPU_LIVE) upcall_load_fpu(t);
+    t = handler(t);
   }
   if (t->attention.load(upcall::acquire)) t = act::g_before_resume(t);
   return t;

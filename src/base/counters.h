@@ -22,6 +22,11 @@
   X(threads_created, "threads made by clone and clone3")                                       \
   X(handovers, "times another activation took over a processor whose owner was in the kernel") \
   X(sentinel_wakes, "hand-overs started by a sentinel")                                        \
+  X(detached_by_sentinel,                                                                      \
+    "activations blocked unseen (page fault, call not substituted), found by a sentinel")      \
+  X(detached_by_monitor, "the same, found by the monitor")                                     \
+  X(taken_back, "of these, activations that had their processor back on return")               \
+  X(surrendered, "of these, activations that left their thread to others on return")           \
   X(monitor_wakes, "hand-overs started by the monitor")                                        \
   X(activations_created, "kernel threads made to run threads, the first included")             \
   X(helpers, "monitor and sentinels: kernel threads that run no thread")                       \

@@ -17,6 +17,7 @@ enum class Rank : uint8_t {
   timers = 20,
   thread_table = 30,
   signals = 40,
+  detach = 45,
   pool = 50,
   steal = 60,
   memory = 70

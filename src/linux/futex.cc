@@ -270,8 +270,7 @@ constexpr uint64_t address_limit = 0x7ffffffff000;  // of programs, with four le
 
 // pthread_join waits for the kernel's clear-child-tid on a shared word; for our own threads we are that kernel.
 bool waits_for_thread(Thread* t) noexcept {
-  Thread* target = sched::g_threads.find(static_cast<int32_t>(t->rdx));
-  return target && target->clear_child_tid == reinterpret_cast<uint32_t*>(t->rdi);
+  return sched::g_threads.will_clear(static_cast<int32_t>(t->rdx), reinterpret_cast<uint32_t*>(t->rdi));
 }
 
 Thread* wait_call(Thread* t, int op, int cmd) noexcept {

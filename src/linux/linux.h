@@ -35,6 +35,8 @@ inline long raw_call(const Thread* t) noexcept {
 void install_table(bool started) noexcept;
 // Must sites with this constant number be redirected?
 bool wants_substitution(long nr) noexcept;
+// Is it made with the processor free for others?
+bool may_block_call(long nr) noexcept;
 
 // --- futex.cc
 Thread* sys_futex(Thread*) noexcept;

@@ -111,7 +111,10 @@ void notify(Thread* t) noexcept {
   if (!a || a == activation::self()) return;
   switch (state) {
     case sched::State::running:
-      activation::preempt_activation(a);
+      if (a->lost.load(relaxed))
+        activation::send_signal(a);
+      else
+        activation::preempt_activation(a);
       break;
     case sched::State::in_kernel:
       activation::send_signal(a);

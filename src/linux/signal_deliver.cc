@@ -100,6 +100,17 @@ void restart_call(Thread* t) noexcept {
   t->rax = static_cast<uint64_t>(t->nr);
 }
 
+// A call that was not substituted and that the reserved signal has interrupted: the kernel has put it back to its
+// instruction, since our handler says SA_RESTART. The program's handler may say otherwise.
+void end_unseen_call(KernelUcontext* uc) noexcept {
+  unsigned char at[2];
+  if (!may_block_call(static_cast<long>(uc->rax)) ||
+      upcall_copy_user(at, reinterpret_cast<void*>(uc->rip), sizeof at) || at[0] != 0x0f || at[1] != 0x05)
+    return;
+  uc->rip += 2;
+  uc->rax = static_cast<uint64_t>(-e_intr);
+}
+
 // The handler runs when the thread does.
 void build_frame(Thread* t, int signal, const Info& info, const Action& action) noexcept {
   bool preempted = t->kind == CONTEXT_SIGNAL_FRAME;
@@ -116,6 +127,7 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   frame.info = info;
   if (preempted) {
     frame.uc = *kept;
+    if (!(action.flags & flag_restart)) end_unseen_call(&frame.uc);
     show_site(&frame.uc);
     if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
   } else {
@@ -318,6 +330,7 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
     post_process(signal, *info);
     return;
   }
+  activation::surrender_if_lost(a, uc);  // the instruction faults again where the thread goes on
   deliver_fault(signal, info, uc);
 }
 

@@ -176,13 +176,17 @@ Thread* traced(Thread* t) noexcept {
 
 Thread* pass(Thread* t) noexcept { return answer(t, raw_call(t)); }
 
+bool may_block_call(long nr) noexcept {
+  for (int b : blocking)
+    if (b == nr) return true;
+  return false;
+}
+
 bool wants_substitution(long nr) noexcept {
   if (nr < 0 || nr >= SYSCALL_TABLE_SIZE || all_wanted()) return true;
   for (const Entry& e : entries)
     if (e.nr == nr) return true;
-  for (int b : blocking)
-    if (b == nr) return true;
-  return false;
+  return may_block_call(nr);
 }
 
 void install_table(bool started) noexcept {

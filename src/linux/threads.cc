@@ -138,12 +138,13 @@ Thread* sys_exit(Thread* t) noexcept {
     t->preempt_frame = nullptr;
   }
   a->current = nullptr;
-  sched::g_threads.free(t);
-  // Last: whoever waits for this may free the thread's stack and TLS at once. We use neither.
+  // Whoever waits for this may free the thread's stack and TLS at once. We use neither.
   if (clear) {
     uint32_t zero = 0;
     if (!upcall_copy_user(clear, &zero, sizeof zero)) futex_wake_all(clear);
   }
+  t->exiting_tid.store(0, release);  // pairs with will_clear: a joiner that comes now finds the word cleared
+  sched::g_threads.free(t);
   return activation::schedule(a);
 }
 

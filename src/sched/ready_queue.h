@@ -1,5 +1,6 @@
-// The ready queue of a processor: a slot for the thread woken last (LIFO: its data is warm, and what woke it is
-// about to wait), then new threads, newest first (a tree of threads is then walked depth-first: few are alive at
+// The ready queue of a processor: a slot for the thread woken last by a thread here (LIFO: its data is warm, and what
+// woke it is about to wait), then threads that come back from the kernel or from a sleep (FIFO: they have waited and
+// usually ask for little), then new threads, newest first (a tree of threads is then walked depth-first: few are alive at
 // once, and their stacks are used again), then a FIFO list of the rest.
 //
 // The owner's operations use no locked instruction. Mutual exclusion with thieves is a lock biased to the owner:
@@ -23,14 +24,20 @@ class ReadyQueue {
   // Owner. The thread becomes the next to run; the one that was next moves to the end of the list.
   void push_lifo(Thread* t) noexcept {
     Section section(*this);
-    if (lifo_) append(lifo_);
+    if (lifo_) rest_.append(lifo_);
     lifo_ = t;
     publish_count();
   }
   // Owner.
   void push(Thread* t) noexcept {
     Section section(*this);
-    append(t);
+    rest_.append(t);
+    publish_count();
+  }
+  // Owner: a thread that comes back.
+  void push_woken(Thread* t) noexcept {
+    Section section(*this);
+    woken_.append(t);
     publish_count();
   }
   // Owner: a thread that has not run yet.
@@ -44,37 +51,30 @@ class ReadyQueue {
   // Owner: `first` ... `last` linked by next, oldest first.
   void push_all(Thread* first, Thread* last, uint32_t n) noexcept {
     Section section(*this);
-    last->next = nullptr;
-    if (tail_)
-      tail_->next = first;
-    else
-      head_ = first;
-    tail_ = last;
-    listed_ += n;
+    rest_.append_all(first, last, n);
     publish_count();
   }
   // Owner. After max_lifo_run threads that were not the oldest, the oldest has its turn: two threads that wake each
-  // other, or a stream of new ones, must not starve the rest.
+  // other, or a stream of new or woken ones, must not starve the rest.
   Thread* pop() noexcept {
     if (empty()) return nullptr;
     Section section(*this);
     Thread* t;
-    bool turn_of_oldest = (head_ || fresh_) && ++lifo_run_ >= max_lifo_run;
+    bool turn_of_oldest = (rest_.head || fresh_) && ++lifo_run_ >= max_lifo_run;
     if (turn_of_oldest) age_fresh();
     if (lifo_ && !turn_of_oldest) {
       t = lifo_;
       lifo_ = nullptr;
+    } else if (woken_.head && !turn_of_oldest) {
+      t = woken_.take_first();
     } else if (fresh_ && !turn_of_oldest) {
       t = fresh_;
       fresh_ = t->next;
       --fresh_count_;
     } else {
       lifo_run_ = 0;
-      t = head_;
-      if (!t) return nullptr;
-      head_ = t->next;
-      if (!head_) tail_ = nullptr;
-      --listed_;
+      if (!rest_.head) return nullptr;
+      t = rest_.take_first();
     }
     publish_count();
     return t;
@@ -100,15 +100,18 @@ class ReadyQueue {
   Thread* rotate(Thread* t) noexcept {
     Section section(*this);
     age_fresh();
-    Thread* first = lifo_ ? lifo_ : head_;
-    if (first == nullptr) return t;
-    append(t);
-    if (first == lifo_) {
+    Thread* first;
+    if (lifo_) {
+      first = lifo_;
       lifo_ = nullptr;
+    } else if (woken_.head) {
+      first = woken_.take_first();
+    } else if (rest_.head) {
+      first = rest_.take_first();
     } else {
-      head_ = first->next;
-      --listed_;
+      return t;
     }
+    rest_.append(t);
     publish_count();
     return first;
   }
@@ -116,8 +119,9 @@ class ReadyQueue {
   uint32_t count() const noexcept { return count_.load(relaxed); }
   // fork: the child starts with an empty queue.
   void reset() noexcept {
-    lifo_ = head_ = tail_ = fresh_ = nullptr;
-    listed_ = fresh_count_ = 0;
+    lifo_ = fresh_ = nullptr;
+    woken_ = rest_ = List{};
+    fresh_count_ = 0;
     count_.store(0, relaxed);
     busy_.store(0, relaxed);
     revoked_.store(0, relaxed);
@@ -126,6 +130,42 @@ class ReadyQueue {
 
  private:
   static constexpr uint32_t max_lifo_run = 32;
+
+  struct List {
+    Thread* head = nullptr;
+    Thread* tail = nullptr;
+    uint32_t n = 0;
+
+    void append(Thread* t) noexcept { append_all(t, t, 1); }
+    void append_all(Thread* first, Thread* last, uint32_t count) noexcept {
+      last->next = nullptr;
+      if (tail)
+        tail->next = first;
+      else
+        head = first;
+      tail = last;
+      n += count;
+    }
+    Thread* take_first() noexcept {
+      Thread* t = head;
+      head = t->next;
+      if (!head) tail = nullptr;
+      --n;
+      return t;
+    }
+    // The older half, at least one.
+    Thread* take_half(uint32_t* taken) noexcept {
+      Thread *first = head, *last = head;
+      uint32_t count = (n + 1) / 2;
+      for (uint32_t i = 1; i < count; ++i) last = last->next;
+      head = last->next;
+      if (!head) tail = nullptr;
+      last->next = nullptr;
+      n -= count;
+      *taken = count;
+      return first;
+    }
+  };
 
   class Section {
    public:
@@ -148,15 +188,6 @@ class ReadyQueue {
     ReadyQueue& q_;
   };
 
-  void append(Thread* t) noexcept {
-    t->next = nullptr;
-    if (tail_)
-      tail_->next = t;
-    else
-      head_ = t;
-    tail_ = t;
-    ++listed_;
-  }
   // New threads join the list, oldest first.
   void age_fresh() noexcept {
     if (!fresh_) return;
@@ -168,48 +199,37 @@ class ReadyQueue {
       first = fresh_;
       fresh_ = next;
     }
-    if (tail_)
-      tail_->next = first;
-    else
-      head_ = first;
-    tail_ = last;
-    listed_ += fresh_count_;
+    rest_.append_all(first, last, fresh_count_);
     fresh_count_ = 0;
   }
-  void publish_count() noexcept { count_.store(listed_ + fresh_count_ + (lifo_ ? 1 : 0), relaxed); }
+  void publish_count() noexcept {
+    count_.store(rest_.n + woken_.n + fresh_count_ + (lifo_ ? 1 : 0), relaxed);
+  }
 
   Thread* take_half(uint32_t* taken) noexcept {
     age_fresh();
-    uint32_t n = (listed_ + 1) / 2;
-    Thread* first = head_;
-    if (!n) {  // only the slot: its thread has waited long enough for the thief to ask
+    Thread* first = nullptr;
+    if (woken_.head) {
+      first = woken_.take_half(taken);
+    } else if (rest_.head) {
+      first = rest_.take_half(taken);
+    } else if (lifo_) {  // only the slot: its thread has waited long enough for the thief to ask
       first = lifo_;
       lifo_ = nullptr;
-      if (first) {
-        first->next = nullptr;
-        *taken = 1;
-      }
-    } else {
-      Thread* last = first;
-      for (uint32_t i = 1; i < n; ++i) last = last->next;
-      head_ = last->next;
-      if (!head_) tail_ = nullptr;
-      last->next = nullptr;
-      listed_ -= n;
-      *taken = n;
+      first->next = nullptr;
+      *taken = 1;
     }
     publish_count();
     return first;
   }
 
   atomic<uint32_t> busy_{0};
-  uint32_t listed_ = 0;
   uint32_t lifo_run_ = 0;
   Thread* lifo_ = nullptr;
   Thread* fresh_ = nullptr;
   uint32_t fresh_count_ = 0;
-  Thread* head_ = nullptr;
-  Thread* tail_ = nullptr;
+  List woken_;
+  List rest_;
   // Read by others: their own cache line would cost the owner a second one; thieves look rarely.
   atomic<uint32_t> count_{0};
   alignas(64) atomic<uint32_t> revoked_{0};

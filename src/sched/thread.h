@@ -56,7 +56,9 @@ struct Thread {
   atomic<activation::Activation*> activation;  // running and in_kernel: where; valid while the state lasts
   atomic<State> state;
   activation::Processor* home;  // where it was made ready last
-  bool preempted_frame_in_use;
+  bool woken;                   // set by who puts it into an inbox: it comes back from the kernel or a sleep
+  Thread* (*pending_handler)(
+      Thread*);         // to be called before the thread resumes: it entered without a processor
   void* preempt_frame;  // memory for a context saved by a preemption signal, kept until exit
 
   // Waiting. wait_word is sequence << 1 | waiting; whoever clears the low bit by compare-and-swap may wake.
@@ -77,6 +79,7 @@ struct Thread {
   uint32_t slot;
   uint32_t generation;  // of the slot: ids do not come back at once
   uint32_t* clear_child_tid;
+  atomic<int32_t> exiting_tid;  // from leaving the table until *clear_child_tid has been cleared
   void* robust_list;
   SignalState signals;
   uint64_t saved_mask;  // mask to restore after a handler ran for sigsuspend, ppoll ...

@@ -80,6 +80,7 @@ uint32_t ThreadTable::remove_live(Thread* t) noexcept {
   t->all_next = t->all_prev = nullptr;
   t->all_known = false;
   if (main_ == t) main_ = nullptr;
+  t->exiting_tid.store(t->tid, release);  // pairs with will_clear
   t->tid = 0;
   uint32_t left = live_.load(relaxed) - 1;
   live_.store(left, relaxed);
@@ -93,6 +94,15 @@ Thread* ThreadTable::find(int32_t tid) noexcept {
   }
   Thread* t = at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
   return t && t->tid == tid && t->all_known ? t : nullptr;
+}
+
+bool ThreadTable::will_clear(int32_t tid, const uint32_t* word) noexcept {
+  Thread* t = tid < first_virtual_tid ? main_ : at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
+  if (!t) return false;
+  // In this order: remove_live sets exiting_tid before it takes tid away. acquire: pairs with sys_exit, which has
+  // cleared the word before exiting_tid.
+  bool here = t->tid == tid || t->exiting_tid.load(acquire) == tid;
+  return here && t->clear_child_tid == word;
 }
 
 void ThreadTable::set_main(Thread* t, int32_t tid) noexcept {

@@ -32,6 +32,8 @@ class ThreadTable {
       if (f(t)) return t;
     return nullptr;
   }
+  // The thread that will clear `word` when it ends has this id: it lives, or has not come to that yet.
+  bool will_clear(int32_t tid, const uint32_t* word) noexcept;
   // fork: only `survivor` lives on.
   void keep_only(Thread* survivor) noexcept;
   // fork: held across it, so that the child finds the table in order.

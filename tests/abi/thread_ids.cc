@@ -36,6 +36,8 @@ int main() {
 
   pid_t gone = 0;
   join(start([&gone] { gone = gettid(); }));
+  // The kernel wakes the joiner a moment before the id is gone.
+  for (int i = 0; i < 2000 && syscall(SYS_tgkill, getpid(), gone, 0) == 0; ++i) nap(kMs);
   CHECK_ERRNO(syscall(SYS_tgkill, getpid(), gone, 0), ESRCH);
   CHECK_ERRNO(syscall(SYS_tkill, gone, 0), ESRCH);
   CHECK_ERRNO(syscall(SYS_tgkill, getpid(), (1 << 28) + 12345, SIGUSR1), ESRCH);

@@ -73,6 +73,33 @@ TEST_F(ReadyQueueTest, SlotRunsFirstAndItsFormerThreadGoesToTheEnd) {
   EXPECT_EQ(drain(), (Slots{2, 0, 1, 3}));
 }
 
+TEST_F(ReadyQueueTest, WokenThreadsGoBeforeNewOnesAndTheList) {
+  queue_.push(t(0));
+  queue_.push_new(t(1));
+  queue_.push_woken(t(2));
+  queue_.push_woken(t(3));
+  queue_.push_lifo(t(4));
+  EXPECT_EQ(queue_.count(), 5u);
+  EXPECT_EQ(drain(), (Slots{4, 2, 3, 1, 0}));
+}
+
+TEST_F(ReadyQueueTest, WokenThreadsAreStolenFirst) {
+  for (uint32_t i = 0; i < 4; ++i) queue_.push(t(i));
+  for (uint32_t i = 4; i < 7; ++i) queue_.push_woken(t(i));
+  uint32_t taken = 0;
+  EXPECT_EQ(slots_of(queue_.steal_half(&taken)), (Slots{4, 5}));
+  EXPECT_EQ(taken, 2u);
+  EXPECT_EQ(drain(), (Slots{6, 0, 1, 2, 3}));
+}
+
+TEST_F(ReadyQueueTest, ListHasItsTurnAlthoughThreadsKeepComingBack) {
+  queue_.push(t(0));
+  int run = 0;
+  do queue_.push_woken(t(1));
+  while (queue_.pop()->slot == 1 && ++run < 100);
+  EXPECT_LE(run, 32);
+}
+
 TEST_F(ReadyQueueTest, SlotAloneIsCountedAndPopped) {
   queue_.push_lifo(t(5));
   EXPECT_EQ(queue_.count(), 1u);

@@ -24,6 +24,8 @@ struct Benchmark {
     times_faster,   // kernel / Upcall at least `target`
     times_less,     // the same, said of memory
     at_most_added,  // Upcall - kernel at most `target`
+    at_most,        // Upcall at most `target`
+    at_most_times,  // Upcall at most `target` times kernel threads
   };
   std::string name;
   std::string unit;

@@ -53,6 +53,10 @@ std::string target_text(const Benchmark& b) {
       return fmt::format(">= {}x", b.target);
     case Rule::at_most_added:
       return fmt::format("<= +{} {}", b.target, b.unit);
+    case Rule::at_most:
+      return fmt::format("<= {} {}", b.target, b.unit);
+    case Rule::at_most_times:
+      return fmt::format("<= {}x the time", b.target);
   }
   return "";
 }

@@ -51,6 +51,8 @@ FUNCTION upcall_entry
         mov     %rcx, %rdi
         cmp     $SYSCALL_TABLE_SIZE, %rax
         jae     .Lunknown
+        cmpl    $0, %gs:A_LOST
+        jne     .Lentry_lost
 .Ldispatch:
         lea     upcall_syscall_table(%rip), %rdx
         call    *(%rdx,%rax,8)
@@ -96,6 +98,15 @@ FUNCTION upcall_entry
         push    %rcx
         popfq
         jmp     .Lresume_load
+
+        // The processor was taken away while the thread was blocked where we could not see it.
+.Lentry_lost:
+        lea     upcall_syscall_table(%rip), %rdx
+        mov     (%rdx,%rax,8), %rax
+.Lnative_lost:                                  // rdi: the thread, rax: its handler
+        mov     %rax, %rsi
+        call    upcall_take_back
+        jmp     .Lresume
 
 .Lunknown:
         mov     $SYSCALL_TABLE_SIZE, %eax
@@ -168,8 +179,12 @@ sched_yield:
         movq    $0x202, T_FLAGS(%rdi)
         movq    $24, T_NR(%rdi)
         mov     %gs:A_STACK, %rsp
+        cmpl    $0, %gs:A_LOST
+        jne     2f
         call    upcall_yield_thread
         jmp     .Lresume
+2:      lea     upcall_yield_thread(%rip), %rax
+        jmp     .Lnative_lost
 1:      mov     $24, %eax
         syscall
         ret
@@ -201,6 +216,8 @@ FUNCTION upcall_native_call
         mov     %gs:A_STACK, %rsp
         mov     %rdi, %rax
         mov     %r9, %rdi
+        cmpl    $0, %gs:A_LOST
+        jne     .Lnative_lost
         call    *%rax
         jmp     .Lresume
 1:      mov     $-38, %rax

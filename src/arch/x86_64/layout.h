@@ -49,6 +49,7 @@
 #define A_STACK 16
 #define A_CURRENT 24
 #define A_INTERRUPT 32
+#define A_LOST 36
 
 // Substitution stubs (linux/patch): distance from the restart point to the return point.
 #define STUB_RESTART_OFFSET 22

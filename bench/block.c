@@ -1,0 +1,362 @@
+// Benchmarks of threads that block in the kernel while others on the same processor could go on.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+enum { PAGE = 4096, CLOCK_EVERY = 64 };
+
+static void nap(uint64_t ns) {
+  struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  while (nanosleep(&t, &t) != 0 && errno == EINTR) {
+  }
+}
+
+// --- stall: the longest time for which a computing thread does not run while another is blocked
+
+enum { STALL_NS = 50000000 };
+
+struct stall {
+  atomic_bool blocked, over;
+  uint64_t longest;  // of the current stall
+};
+
+static struct stall stall;
+
+static void* compute_and_watch(void* argument) {
+  uint64_t last = now();
+  while (!atomic_load_explicit(&stall.over, memory_order_relaxed)) {
+    uint64_t t = now();
+    if (!atomic_load_explicit(&stall.blocked, memory_order_relaxed)) {
+      stall.longest = 0;
+    } else if (t - last > stall.longest) {
+      stall.longest = t - last;
+    }
+    last = t;
+  }
+  return argument;
+}
+
+static int by_value(const void* a, const void* b) {
+  uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
+  return x < y ? -1 : x > y;
+}
+
+// Each call of `block` must take about STALL_NS; what ends it is another process.
+static struct result measure_stalls(void (*block)(int), const struct options* options) {
+  int count = (int)(12 * options->scale);
+  if (count < 3) count = 3;
+  if (count > 60) count = 60;
+  uint64_t gaps[60], longest = 0;
+  pthread_t computing = start_thread(compute_and_watch, &stall);
+  for (int i = 0; i < count; ++i) {
+    nap(3000000);  // the other one runs
+    atomic_store(&stall.blocked, true);
+    uint64_t begin = now();
+    block(i);
+    uint64_t took = now() - begin;
+    gaps[i] = stall.longest;
+    atomic_store(&stall.blocked, false);
+    EXPECT(took > STALL_NS / 2, "stall: blocked for %ld us only", (long)(took / 1000));
+    if (gaps[i] > longest) longest = gaps[i];
+  }
+  atomic_store(&stall.over, true);
+  EXPECT(join_thread(computing) == &stall, "stall: wrong thread joined");
+  qsort(gaps, (size_t)count, sizeof *gaps, by_value);
+  return (struct result){.value = (double)gaps[count / 2] / 1000,
+                         .count = count,
+                         .detail = "longest_us",
+                         .detail_value = (double)longest / 1000};
+}
+
+static int request[2], reply[2];
+static pid_t helper;
+
+// A process that answers each byte after STALL_NS.
+static void start_helper(void (*answer)(int)) {
+  EXPECT(pipe(request) == 0 && pipe(reply) == 0, "stall: pipe: %s", strerror(errno));
+  helper = fork();
+  EXPECT(helper >= 0, "stall: fork: %s", strerror(errno));
+  if (helper != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char c;
+  while (read(request[0], &c, 1) == 1) {
+    nap(STALL_NS);
+    answer(c);
+  }
+  _exit(0);
+}
+
+static void end_helper(void) {
+  kill(helper, SIGKILL);
+  waitpid(helper, NULL, 0);
+}
+
+static void ask(int i) {
+  char c = (char)i;
+  EXPECT(write(request[1], &c, 1) == 1, "stall: write: %s", strerror(errno));
+}
+
+static void answer_by_pipe(int i) {
+  char c = (char)i;
+  if (write(reply[1], &c, 1) != 1) _exit(1);
+}
+
+static void block_in_read(int i) {
+  char c = 0;
+  ask(i);
+  EXPECT(read(reply[0], &c, 1) == 1 && c == (char)i, "stall: wrong answer");
+}
+
+struct result stall_read(const struct options* options) {
+  start_helper(answer_by_pipe);
+  struct result r = measure_stalls(block_in_read, options);
+  end_helper();
+  return r;
+}
+
+static int fault_fd;
+static char* fault_area;
+
+static void open_fault_area(long pages) {
+  fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+  if (fault_fd < 0) FAIL(LIMIT, "userfaultfd: %s", strerror(errno));
+  struct uffdio_api api = {.api = UFFD_API};
+  EXPECT(ioctl(fault_fd, UFFDIO_API, &api) == 0, "userfaultfd: %s", strerror(errno));
+  size_t bytes = (size_t)pages * PAGE;
+  fault_area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT(fault_area != MAP_FAILED, "mmap: %s", strerror(errno));
+  struct uffdio_register range = {.range = {(uint64_t)(uintptr_t)fault_area, bytes},
+                                  .mode = UFFDIO_REGISTER_MODE_MISSING};
+  EXPECT(ioctl(fault_fd, UFFDIO_REGISTER, &range) == 0, "userfaultfd: %s", strerror(errno));
+}
+
+// From the helper: the descriptor still means our memory.
+static void bring_page(long i) {
+  static char content[PAGE];
+  memset(content, 'u', sizeof content);
+  struct uffdio_copy copy = {
+      .dst = (uint64_t)(uintptr_t)(fault_area + i * PAGE), .src = (uint64_t)(uintptr_t)content, .len = PAGE};
+  if (ioctl(fault_fd, UFFDIO_COPY, &copy) != 0 && errno != EEXIST) _exit(1);
+}
+
+static void answer_by_page(int i) { bring_page(i); }
+
+static void block_in_fault(int i) {
+  ask(i);
+  EXPECT(*(volatile char*)(fault_area + (long)i * PAGE) == 'u', "stall: wrong page");
+}
+
+struct result stall_fault(const struct options* options) {
+  open_fault_area(60);
+  start_helper(answer_by_page);
+  struct result r = measure_stalls(block_in_fault, options);
+  end_helper();
+  return r;
+}
+
+// --- fault_storm: many threads fault, two compute
+
+enum { FAULTING = 64, FAULTS_EACH = 24, SERVICE_NS = 50000 };
+
+static atomic_long next_page;
+
+static void* fault_pages(void* argument) {
+  for (int i = 0; i < FAULTS_EACH; ++i) {
+    long page = atomic_fetch_add(&next_page, 1);
+    EXPECT(*(volatile char*)(fault_area + page * PAGE) == 'u', "fault_storm: wrong page");
+  }
+  return argument;
+}
+
+static _Atomic long computed;
+
+static void* compute_until_over(void* argument) {
+  long rounds = 0;
+  while (!atomic_load_explicit(&stall.over, memory_order_relaxed)) {
+    for (volatile int i = 0; i < 1000; ++i) {
+    }
+    ++rounds;
+  }
+  atomic_fetch_add(&computed, rounds);
+  return argument;
+}
+
+// Time per fault; detail: rounds of computing in a millisecond of it.
+struct result fault_storm(const struct options* options) {
+  (void)options;
+  open_fault_area(FAULTING * FAULTS_EACH);
+  helper = fork();
+  EXPECT(helper >= 0, "fault_storm: fork: %s", strerror(errno));
+  if (helper == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1000);
+    for (;;) {
+      struct uffd_msg m[FAULTING];
+      ssize_t n = read(fault_fd, m, sizeof m);
+      if (n <= 0) _exit(1);
+      nap(SERVICE_NS);
+      for (ssize_t i = 0; i < n / (ssize_t)sizeof *m; ++i)
+        bring_page((long)((m[i].arg.pagefault.address - (uint64_t)(uintptr_t)fault_area) / PAGE));
+    }
+  }
+  pthread_t faulting[FAULTING], computing[2];
+  for (int i = 0; i < 2; ++i) computing[i] = start_thread(compute_until_over, NULL);
+  uint64_t begin = now();
+  for (int i = 0; i < FAULTING; ++i) faulting[i] = start_thread(fault_pages, NULL);
+  for (int i = 0; i < FAULTING; ++i) join_thread(faulting[i]);
+  uint64_t took = now() - begin;
+  atomic_store(&stall.over, true);
+  for (int i = 0; i < 2; ++i) join_thread(computing[i]);
+  end_helper();
+  long faults = FAULTING * FAULTS_EACH;
+  return (struct result){.value = (double)took / 1000 / (double)faults,
+                         .count = faults,
+                         .detail = "computed_per_ms",
+                         .detail_value = (double)computed / ((double)took / 1e6)};
+}
+
+// --- io_test, kernel_signal_wait: two threads that wake each other through the kernel
+
+struct pair {
+  pthread_barrier_t start;
+  int fds[2];
+  _Atomic uint32_t turn;
+  uint64_t begin, end;
+  long rounds;
+};
+
+static struct pair pair;
+
+static int back[2];
+
+// Passes a number to and fro; the first side ends it with -1.
+static void* pipe_side(void* argument) {
+  int me = (int)(intptr_t)argument;
+  int in = me == 0 ? back[0] : pair.fds[0];
+  int out = me == 0 ? pair.fds[1] : back[1];
+  pthread_barrier_wait(&pair.start);
+  for (long turn = me, value;; turn += 2) {
+    if (me == 1 || turn > 0) {
+      EXPECT(read(in, &value, sizeof value) == sizeof value, "io_test: read: %s", strerror(errno));
+      if (value == -1) return argument;
+      EXPECT(value == turn - 1, "io_test: read %ld instead of %ld", value, turn - 1);
+    }
+    value = me == 0 && turn % CLOCK_EVERY == 0 && now() > pair.end ? -1 : turn;
+    EXPECT(write(out, &value, sizeof value) == sizeof value, "io_test: write: %s", strerror(errno));
+    if (value == -1) {
+      pair.rounds = turn;
+      return argument;
+    }
+  }
+}
+
+// LinuxActivations, table 1: two threads by turns read and write; per message.
+struct result io_test(const struct options* options) {
+  EXPECT(pipe(pair.fds) == 0 && pipe(back) == 0, "io_test: pipe: %s", strerror(errno));
+  pthread_barrier_init(&pair.start, NULL, 2);
+  uint64_t begin = now();
+  pair.end = begin + duration(options);
+  pthread_t threads[2];
+  for (intptr_t i = 0; i < 2; ++i) threads[i] = start_thread(pipe_side, (void*)i);
+  for (intptr_t i = 0; i < 2; ++i)
+    EXPECT(join_thread(threads[i]) == (void*)i, "io_test: wrong thread joined");
+  return (struct result){.value = (double)(now() - begin) / (double)pair.rounds, .count = pair.rounds};
+}
+
+static void* futex_side(void* argument) {
+  uint32_t me = (uint32_t)(uintptr_t)argument;
+  pthread_barrier_wait(&pair.start);
+  for (;;) {
+    uint32_t turn;
+    while (((turn = atomic_load(&pair.turn)) & 1) != me && !(turn & 0x80000000u))
+      syscall(SYS_futex, &pair.turn, FUTEX_WAIT, turn, NULL, NULL, 0);  // shared: through the kernel
+    if (turn & 0x80000000u) return argument;
+    ++pair.rounds;
+    uint32_t next = turn + 1;
+    if (me == 0 && pair.rounds % CLOCK_EVERY < 2 && now() > pair.end) next |= 0x80000000u;
+    atomic_store(&pair.turn, next);
+    syscall(SYS_futex, &pair.turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+    if (next & 0x80000000u) return argument;
+  }
+}
+
+// Anderson et al. 1992, 5.2: Signal-Wait forced through the kernel; per hand-over.
+struct result kernel_signal_wait(const struct options* options) {
+  pthread_barrier_init(&pair.start, NULL, 2);
+  uint64_t begin = now();
+  pair.end = begin + duration(options);
+  pthread_t threads[2];
+  for (intptr_t i = 0; i < 2; ++i) threads[i] = start_thread(futex_side, (void*)i);
+  for (intptr_t i = 0; i < 2; ++i)
+    EXPECT(join_thread(threads[i]) == (void*)i, "kernel_signal_wait: wrong thread joined");
+  EXPECT((pair.turn & 0x7fffffffu) == (uint32_t)pair.rounds, "kernel_signal_wait: %u turns, %ld rounds",
+         pair.turn, pair.rounds);
+  return (struct result){.value = (double)(now() - begin) / (double)pair.rounds, .count = pair.rounds};
+}
+
+// --- blocked_many: a fixed piece of work beside many threads that are blocked in the kernel
+
+static void* wait_for_byte(void* argument) {
+  char c;
+  EXPECT(read(pair.fds[0], &c, 1) == 1, "blocked_many: read: %s", strerror(errno));
+  return argument;
+}
+
+struct result blocked_many(const struct options* options) {
+  long count = thread_count(options, 1000);
+  pthread_t* threads = calloc((size_t)count, sizeof *threads);
+  EXPECT(threads != NULL && pipe(pair.fds) == 0, "blocked_many: no memory or descriptors");
+  for (long i = 0; i < count; ++i) threads[i] = start_thread(wait_for_byte, &pair);
+  nap(100000000);  // all are in read
+  uint64_t begin = now();
+  for (volatile long i = 0; i < 200000000; ++i) {
+  }
+  uint64_t took = now() - begin;
+  for (long i = 0; i < count; ++i)
+    EXPECT(write(pair.fds[1], "x", 1) == 1, "blocked_many: write: %s", strerror(errno));
+  for (long i = 0; i < count; ++i)
+    EXPECT(join_thread(threads[i]) == &pair, "blocked_many: wrong thread joined");
+  free(threads);
+  return (struct result){.value = (double)took / 1e6, .count = count};
+}
+
+// --- idle_cost: CPU time of a process whose threads all sleep
+
+static void* sleep_long(void* argument) {
+  nap((uint64_t)(uintptr_t)argument);
+  return NULL;
+}
+
+struct result idle_cost(const struct options* options) {
+  uint64_t ns = (uint64_t)(3e9 * options->scale);
+  pthread_t threads[100];
+  for (int i = 0; i < 100; ++i) threads[i] = start_thread(sleep_long, (void*)(uintptr_t)ns);
+  nap(50000000);
+  struct rusage before;
+  struct rusage after;
+  getrusage(RUSAGE_SELF, &before);
+  uint64_t begin = now();
+  nap(ns - ns / 10 - 50000000);
+  getrusage(RUSAGE_SELF, &after);
+  double wall = (double)(now() - begin);
+  double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
+                         before.ru_stime.tv_sec) *
+                    1e9 +
+                (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
+                         before.ru_stime.tv_usec) *
+                    1e3;
+  for (int i = 0; i < 100; ++i) join_thread(threads[i]);
+  return (struct result){.value = 100 * used / wall, .count = 100};
+}

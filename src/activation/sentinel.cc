@@ -1,0 +1,119 @@
+// The sentinel: a SCHED_IDLE kernel thread per processor, pinned to its CPU. It gets the CPU when nobody else on it can
+// run, above all when the processor's owner has blocked. Linux gives it a small share beside a running owner too (weight 3
+// against 1,024), so it looks before it acts. Armed only while threads wait for the processor.
+#include <fcntl.h>
+#include <sched.h>
+
+#include "activation/activation.h"
+#include "arch/x86_64/cpu.h"
+#include "kernel/clock.h"
+#include "kernel/futex.h"
+
+namespace upcall::activation {
+
+namespace {
+
+constexpr uint32_t longest_backoff = 256;
+
+enum class Seen { running, blocked, unknown };
+
+// The state letter of /proc/self/task/TID/stat. The name in it may hold anything, its last ')' ends it.
+Seen kernel_state(int directory, int32_t tid) noexcept {
+  char path[32];
+  size_t n = 0;
+  char digits[12];
+  int d = 0;
+  for (auto v = static_cast<uint32_t>(tid); v; v /= 10) digits[d++] = static_cast<char>('0' + v % 10);
+  while (d) path[n++] = digits[--d];
+  for (const char* s = "/stat"; *s; ++s) path[n++] = *s;
+  path[n] = 0;
+  long fd = kernel::sys(__NR_openat, directory, static_cast<const char*>(path), O_RDONLY, 0);
+  if (kernel::is_error(fd)) return Seen::unknown;
+  char text[128];
+  long bytes = kernel::sys(__NR_read, fd, static_cast<char*>(text), sizeof text);
+  kernel::sys(__NR_close, fd);
+  for (long i = bytes - 3; i >= 0; --i)
+    if (text[i] == ')') return text[i + 2] == 'S' || text[i + 2] == 'D' ? Seen::blocked : Seen::running;
+  return Seen::unknown;
+}
+
+// What the sentinel saw when it ran last.
+struct Look {
+  uint64_t owner = 0, cpu_time = 0;
+};
+
+// The owner runs a thread, threads wait, and yet we have the CPU. True: the owner was blocked and has lost the processor.
+bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcept {
+  Activation* a = activation_at(w.activation());
+  if (!a) return false;
+  Look now = {w.bits, cpu_time(a->tid)};
+  bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
+  *last = now;
+  if (!still || kernel_state(directory, a->tid) == Seen::running) {
+    kernel::sys(__NR_sched_yield);  // it was only preempted by us
+    return false;
+  }
+  if (detach(p, w)) return true;
+  // Blocked inside the runtime: nothing to be done before it comes back.
+  constexpr __kernel_timespec pause = {0, 200'000};
+  kernel::sys(__NR_nanosleep, &pause, nullptr);
+  return false;
+}
+
+void sentinel_main(void* argument) noexcept {
+  auto* p = static_cast<Processor*>(argument);
+  arch::write_gs(0);
+  uint64_t all = ~0ull;
+  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  kernel::sys(__NR_close_range, 0, ~0u, 0);  // of its own copy of the table
+  auto directory = static_cast<int>(kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0));
+  pin_self(p->cpu);
+  sched_param param = {0};
+  kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
+  Look last;
+  for (;;) {
+    while (!p->sentinel_armed.load(acquire)) kernel::futex_wait(&p->sentinel_armed, 0);
+    OwnerWord w = p->owner_word();
+    bool work = p->has_work();
+    if (w.state() == Owner::running && work) {
+      if (!look_at_owner(p, w, directory, &last)) continue;
+      g_counters.detached_by_sentinel.fetch_add(1, relaxed);
+    }
+    // fenced: pairs with those who make a thread ready and find us armed; what they did before is seen below.
+    p->sentinel_armed.store(0, fenced);
+    w = p->owner_word();
+    work = p->has_work();
+    if (w.state() == Owner::running && work) {
+      p->sentinel_armed.store(1, relaxed);
+      continue;
+    }
+    if (w.state() != Owner::in_kernel || !work) {
+      uint32_t b = p->sentinel_backoff.load(relaxed);
+      if (w.state() == Owner::idle)
+        p->sentinel_backoff.store(b ? (b < longest_backoff ? 2 * b : b) : 1, relaxed);
+      continue;
+    }
+    p->sentinel_backoff.store(0, relaxed);
+    // Never clones: the child could not leave SCHED_IDLE. The monitor makes activations where the pool is empty, and a
+    // standby where it has become so: the next hand-over shall not wait for a clone.
+    if (wake_standby(p)) {
+      g_counters.sentinel_wakes.fetch_add(1, relaxed);
+      if (!p->pool) poke_monitor_to_create(p);
+    } else {
+      poke_monitor_to_create(p);
+    }
+  }
+}
+
+}  // namespace
+
+void arm_sentinel(Processor* p) noexcept {
+  if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
+    int tid;
+    if (start_helper(sentinel_main, p, 32 * 1024, &tid, true) < 0) p->sentinel_started.store(0, relaxed);
+  }
+  if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))
+    kernel::futex_wake(&p->sentinel_armed, 1);
+}
+
+}  // namespace upcall::activation
