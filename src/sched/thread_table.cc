@@ -33,7 +33,9 @@ Thread* ThreadTable::allocate() noexcept {
   LockGuard guard(lock_);
   if (!free_) {
     if (slots_ >= max_slots) return nullptr;
-    auto* chunk = static_cast<char*>(kernel::map_pages(chunk_threads * size_t{T_SIZE}));
+    // Not the first chunk: most programs have few threads. The others are about to be used, all of them.
+    auto* chunk =
+        static_cast<char*>(kernel::map_pages(chunk_threads * size_t{T_SIZE}, slots_ ? MAP_POPULATE : 0));
     if (!chunk) return nullptr;
     for (uint32_t i = chunk_threads; i-- > 0;) {
       auto* t = reinterpret_cast<Thread*>(chunk + i * size_t{T_SIZE});
@@ -97,7 +99,8 @@ Thread* ThreadTable::find(int32_t tid) noexcept {
 }
 
 bool ThreadTable::will_clear(int32_t tid, const uint32_t* word) noexcept {
-  Thread* t = tid < first_virtual_tid ? main_ : at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
+  Thread* t =
+      tid < first_virtual_tid ? main_ : at(static_cast<uint32_t>(tid - first_virtual_tid) % max_slots);
   if (!t) return false;
   // In this order: remove_live sets exiting_tid before it takes tid away. acquire: pairs with sys_exit, which has
   // cleared the word before exiting_tid.
