@@ -45,6 +45,12 @@ long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
   return r;
 }
 
+// A record whose kernel thread was refused, for the next try.
+atomic<Activation*> g_retired{nullptr};
+Activation* take_retired() noexcept { return g_retired.exchange(nullptr, acq_rel); }
+// Another one is kept already: this one's memory is lost, bounded by how often two fail at once.
+void keep_retired(Activation* a) noexcept { g_retired.exchange(a, acq_rel); }
+
 void install_altstack(Activation* a) noexcept {
   struct {
     void* sp;
@@ -168,12 +174,40 @@ void pin_self(uint32_t cpu) noexcept {
   kernel::sys(__NR_sched_setaffinity, 0, sizeof mask, static_cast<void*>(mask));
 }
 
+namespace {
+
+atomic<uint32_t> g_warned_cap{0}, g_warned_refused{0};
+
+void count_beyond_cap() noexcept {
+  if (g_counters.activations_created.load(relaxed) < g_runtime.activation_cap) return;
+  g_counters.beyond_cap.fetch_add(1, relaxed);
+  if (g_warned_cap.exchange(1, relaxed)) return;
+  (Line() << g_runtime.activation_cap
+          << " kernel threads are blocked with threads of this program; more are made while ready threads "
+             "would wait "
+             "for ever (--activations sets where this is said)")
+      .write();
+}
+
+}  // namespace
+
 bool spawn_activation(Processor* p) noexcept {
-  Activation* a = new_activation_record();
+  Activation* a = take_retired();
+  if (!a) a = new_activation_record();
   if (!a) return false;
   a->processor = p;
   long r = clone_quietly(a->stack_top, activation_main, a, &a->tid);
-  if (kernel::is_error(r)) return false;
+  if (kernel::is_error(r)) {
+    keep_retired(a);
+    g_counters.activations_refused.fetch_add(1, relaxed);
+    if (!g_warned_refused.exchange(1, relaxed))
+      (Line() << "the system gives no more kernel threads (error " << -r
+              << "): ready threads wait until one that is blocked "
+                 "in the kernel comes back")
+          .write();
+    return false;
+  }
+  count_beyond_cap();
   g_counters.activations_created.fetch_add(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
   return true;

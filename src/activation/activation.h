@@ -98,6 +98,9 @@ struct alignas(64) Processor {
   uint32_t arm_skipped = 0;              // owner's: wishes for the sentinel that were not worth a wake-up
   atomic<uint32_t> sentinel_backoff{0};  // how many to skip: it was woken in vain before
   uint64_t seen_cpu_time = 0;            // monitor's
+  struct {
+    uint64_t due = sched::never, owner = 0, dispatches = 0, cpu_time = 0;
+  } probe;                                    // monitor's: does the owner use its CPU?
   atomic<uint64_t> last_woken_preemption{0};  // TSC
   atomic<uint32_t> sentinel_armed{0};         // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
@@ -112,6 +115,8 @@ struct Runtime {
   uint32_t processors = 1;
   Processor* processor = nullptr;  // [processors]
   uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
+  bool sentinel = true;            // false: only the monitor looks for unseen blocking
+  uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
   atomic<uint32_t> sleeping{0};  // processors in a kernel sleep
   atomic<uint32_t> spinning{0};  // idle processors that look for work

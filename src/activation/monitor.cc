@@ -26,6 +26,7 @@ namespace {
 constexpr uint64_t default_tick_ns = 5'000'000;
 // Returns from unseen blocking are noticed within the first; the second bounds the monitor's share of a CPU.
 constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
+constexpr uint64_t probe_ns = 100'000;
 constexpr int quiet_ticks_before_sleep = 20;
 
 Activation* g_monitor = nullptr;
@@ -39,6 +40,12 @@ bool owes_attention(OwnerWord w) noexcept {
   // A racy look: descriptors are never unmapped, and a wrong answer costs one signal to ourselves.
   Thread* t = a ? __atomic_load_n(&a->current, __ATOMIC_RELAXED) : nullptr;
   return t && t->attention.load(relaxed);
+}
+
+void take_from_blocked(Processor* p, OwnerWord w) noexcept {
+  if (!detach(p, w)) return;
+  g_counters.detached_by_monitor.fetch_add(1, relaxed);
+  if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
 }
 
 // True: the processor has threads that wait for it, or one with a signal to handle.
@@ -56,9 +63,8 @@ bool tick(Processor* p, uint64_t now) noexcept {
     uint64_t used = owner ? cpu_time(owner->tid) : 0;
     bool still = same && used == p->seen_cpu_time;
     p->seen_cpu_time = used;
-    if (still && work && detach(p, w)) {
-      g_counters.detached_by_monitor.fetch_add(1, relaxed);
-      if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+    if (still && work) {
+      take_from_blocked(p, w);
       return true;
     }
     if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
@@ -103,14 +109,33 @@ void balance() noexcept {
   }
 }
 
+// Sleepers of a processor have become ready while its owner runs a thread. Should that be blocked in a page fault, a signal
+// would only make it fault again: first it is seen whether it uses its CPU.
 void expire_all(uint64_t now) noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (p->timers.next() > now) continue;
     expire_timers(p, now);
     OwnerWord w = p->owner_word();
-    if (w.state() == Owner::running && p->has_work())
-      if (Activation* a = activation_at(w.activation())) preempt_activation(a);
+    Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
+    if (!a || !p->has_work() || p->probe.due != sched::never) continue;
+    p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
+  }
+}
+
+void finish_probes(uint64_t now) noexcept {
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    if (p->probe.due > now) continue;
+    p->probe.due = sched::never;
+    OwnerWord w = p->owner_word();
+    // It has been in the scheduler since, and has seen what is ready.
+    if (w.bits != p->probe.owner || p->dispatches.load(relaxed) != p->probe.dispatches) continue;
+    Activation* a = activation_at(w.activation());
+    if (cpu_time(a->tid) == p->probe.cpu_time)
+      take_from_blocked(p, w);
+    else
+      preempt_activation(a);
   }
 }
 
@@ -120,6 +145,7 @@ uint64_t next_deadline(uint64_t next_tick, bool one_more) noexcept {
   if ((one_more || g_monitor_ticking.load(relaxed)) && next_tick < d) d = next_tick;
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
+    if (p->probe.due < d) d = p->probe.due;
     if (p->owner_word().state() == Owner::idle) continue;  // sleeps with its own deadline
     uint64_t t = p->timers.next();
     if (t < d) d = t;
@@ -172,6 +198,7 @@ void monitor_main(void* argument) noexcept {
     create_where_asked();
     if (lost_count()) poll_lost();
     uint64_t now = kernel::now();
+    finish_probes(now);
     expire_all(now);
     bool ticking = one_more || g_monitor_ticking.load(relaxed);
     if (!ticking || now < next_tick) {

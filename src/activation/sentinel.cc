@@ -108,6 +108,7 @@ void sentinel_main(void* argument) noexcept {
 }  // namespace
 
 void arm_sentinel(Processor* p) noexcept {
+  if (!g_runtime.sentinel) return;
   if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
     int tid;
     if (start_helper(sentinel_main, p, 32 * 1024, &tid, true) < 0) p->sentinel_started.store(0, relaxed);

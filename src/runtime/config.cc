@@ -93,6 +93,17 @@ void read_environment(char** env) noexcept {
       g_config.processors = static_cast<uint32_t>(n);
     } else if ((v = value_of(*env, "UPCALL_QUANTUM")) && *v) {
       parse_quantum(v);
+    } else if ((v = value_of(*env, "UPCALL_EVENTS")) && *v) {
+      const char* rest;
+      g_config.sentinel = starts_with(v, "sentinel", &rest) && !*rest;
+      if (!g_config.sentinel && !(starts_with(v, "monitor", &rest) && !*rest))
+        reject("UPCALL_EVENTS", v, "sentinel or monitor is expected");
+    } else if ((v = value_of(*env, "UPCALL_ACTIVATIONS")) && *v) {
+      uint64_t n;
+      const char* rest;
+      if (!parse_number(v, &n, &rest) || *rest || n < 1 || n > 1u << 18)
+        reject("UPCALL_ACTIVATIONS", v, "a number from 1 to 262144 is expected");
+      g_config.activations = static_cast<uint32_t>(n);
     } else if ((v = value_of(*env, "UPCALL_STATS")) && *v) {
       g_config.stats = *v != '0';
     } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {

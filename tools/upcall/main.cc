@@ -86,6 +86,14 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->option_text("N");
   command->add_option("--quantum", run.quantum, "Time slice when others wait: 10ms if not given; 0: none")
       ->option_text("TIME");
+  command
+      ->add_option("--events", run.events,
+                   "How blocking that no call announces is noticed: sentinel (the default) or monitor")
+      ->option_text("HOW");
+  command
+      ->add_option("--activations", run.activations,
+                   "Kernel threads to run threads on before a warning is given: 1024 if not given")
+      ->option_text("N");
   command->add_flag("--stats", run.stats, "Counters on standard error when the program ends");
   command
       ->add_option("--stats-file", run.stats_file,

@@ -22,6 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kTopics = {"patch", "syscall", "sched", "signal", "start"};
 // The limits of the runtime (src/runtime/config.cc), refused here before the program is looked for.
 constexpr long kShortestQuantumUs = 50;
+constexpr long kMostActivations = 1L << 18;
 constexpr long kLongestQuantumUs = 10'000'000;
 constexpr long kMostProcessors = 256;
 // Size of an affinity mask that no kernel refuses as too small.
@@ -64,6 +65,23 @@ std::string check_quantum(const std::string& source, const std::string& value) {
       *count * factor < kShortestQuantumUs) {
     refuse(source, value, accepted);
   }
+  return value;
+}
+
+std::string check_events(const std::string& source, const std::string& value) {
+  if (value != "sentinel" && value != "monitor") {
+    refuse(source, value,
+           "sentinel (a SCHED_IDLE kernel thread for each processor; the default) or monitor (one kernel "
+           "thread that "
+           "looks at intervals)");
+  }
+  return value;
+}
+
+std::string check_activations(const std::string& source, const std::string& value) {
+  auto count = whole_number(value);
+  if (!count || *count < 1 || *count > kMostActivations)
+    refuse(source, value, fmt::format("1 to {}", kMostActivations));
   return value;
 }
 
@@ -138,6 +156,10 @@ void apply_settings(const RunSettings& settings, Environment& environment) {
   apply("--processors", settings.processors, "UPCALL_PROCESSORS", check_processors);
   apply("--quantum", settings.quantum, "UPCALL_QUANTUM",
         [](const auto& source, const auto& value, bool) { return check_quantum(source, value); });
+  apply("--events", settings.events, "UPCALL_EVENTS",
+        [](const auto& source, const auto& value, bool) { return check_events(source, value); });
+  apply("--activations", settings.activations, "UPCALL_ACTIVATIONS",
+        [](const auto& source, const auto& value, bool) { return check_activations(source, value); });
   apply("--stats-file", settings.stats_file, "UPCALL_STATS_FILE",
         [](const auto& source, const auto& value, bool) { return check_stats_file(source, value); });
   apply("--log", settings.log, "UPCALL_LOG",

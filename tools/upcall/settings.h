@@ -11,6 +11,8 @@ namespace upcall::tool {
 struct RunSettings {
   std::string processors;  // each: "" means not given
   std::string quantum;
+  std::string events;
+  std::string activations;
   std::string stats_file;
   std::string log;
   bool stats = false;
