@@ -295,8 +295,8 @@ double median(std::vector<double> sorted) {
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-int list_benchmarks() {
-  for (const auto& b : benchmarks()) fmt::print("{:<18} {:<6} {}\n", b.name, b.unit, b.what);
+int list_benchmarks(const std::vector<const Benchmark*>& chosen) {
+  for (const auto* b : chosen) fmt::print("{:<18} {:<6} {}\n", b->name, b->unit, b->what);
   return 0;
 }
 
@@ -356,8 +356,8 @@ bool Row::met() const {
 }
 
 int bench(const BenchOptions& options) {
-  if (options.list) return list_benchmarks();
   auto chosen = choose(options.names);
+  if (options.list) return list_benchmarks(chosen);
   Report report;
   report.runs = static_cast<int>(number("--runs", options.runs, kFewestRuns, kMostRuns, true));
   number("--scale", options.scale, 0.001, 1000, false);
