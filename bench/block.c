@@ -76,8 +76,7 @@ static struct result measure_stalls(void (*block)(int), const struct options* op
   qsort(gaps, (size_t)count, sizeof *gaps, by_value);
   return (struct result){.value = (double)gaps[count / 2] / 1000,
                          .count = count,
-                         .detail = "longest_us",
-                         .detail_value = (double)longest / 1000};
+                         .details = {{"longest_us", (double)longest / 1000}}};
 }
 
 static int request[2], reply[2];
@@ -223,8 +222,7 @@ struct result fault_storm(const struct options* options) {
   long faults = FAULTING * FAULTS_EACH;
   return (struct result){.value = (double)took / 1000 / (double)faults,
                          .count = faults,
-                         .detail = "computed_per_ms",
-                         .detail_value = (double)computed / ((double)took / 1e6)};
+                         .details = {{"computed_per_ms", (double)computed / ((double)took / 1e6)}}};
 }
 
 // --- io_test, kernel_signal_wait: two threads that wake each other through the kernel

@@ -75,8 +75,11 @@ static void print(const struct benchmark* b, const struct result* r) {
   dl_iterate_phdr(find_upcall, &upcall);
   printf("{\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.6g,\"count\":%ld,\"checked\":true,\"upcall\":%s",
          b->name, b->unit, r->value, r->count, upcall ? "true" : "false");
-  if (r->detail != NULL) printf(",\"%s\":%.6g", r->detail, r->detail_value);
-  puts("}");
+  const char* before = ",\"details\":{";
+  size_t most = sizeof r->details / sizeof *r->details;
+  for (size_t i = 0; i < most && r->details[i].name != NULL; ++i, before = ",")
+    printf("%s\"%s\":%.6g", before, r->details[i].name, r->details[i].value);
+  puts(r->details[0].name != NULL ? "}}" : "}");
   if (fflush(stdout) != 0) FAIL(WRONG, "cannot write the result: %s", strerror(errno));
 }
 

@@ -80,10 +80,8 @@ struct result yield_turns(const struct options* options) {
   double share = (double)turns.alternated / (double)turns.total;
   EXPECT(!one_processor() || share > 0.95, "yield: only %.1f %% of %ld turns alternate", 100 * share,
          turns.total);
-  return (struct result){.value = elapsed / (double)turns.total,
-                         .count = turns.total,
-                         .detail = "alternation",
-                         .detail_value = share};
+  return (struct result){
+      .value = elapsed / (double)turns.total, .count = turns.total, .details = {{"alternation", share}}};
 }
 
 static void* signal_wait_body(void* argument) {

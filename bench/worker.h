@@ -19,9 +19,11 @@ struct options {
 
 struct result {
   double value;
-  long count;          // operations behind the value
-  const char* detail;  // further figure, or NULL
-  double detail_value;
+  long count;  // operations behind the value
+  struct {
+    const char* name;
+    double value;
+  } details[8];  // further figures, up to the first without a name
 };
 
 struct benchmark {

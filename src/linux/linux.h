@@ -114,6 +114,10 @@ Thread* sys_epoll_pwait(Thread*) noexcept;
 // The program's signal state moves from the kernel into the runtime, and back (fork's child, exec).
 void take_over_signals(Thread* t) noexcept;
 void give_back_signals(Thread* t) noexcept;
+// exec: what the new program inherits is the mask of the calling kernel thread and which signals are ignored. Handlers end
+// with the old program; until then the runtime's own must stand, since the other kernel threads still run.
+void let_exec_inherit(Thread* t) noexcept;
+void keep_after_failed_exec() noexcept;
 // A thread ends: what was pending for it goes.
 void discard_signals(Thread* t) noexcept;
 

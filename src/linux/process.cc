@@ -78,11 +78,11 @@ Thread* sys_exec(Thread* t) noexcept {
   // The new program has no handler for the reserved signal: wait for one on its way, let no other be sent.
   Activation* a = activation::self();
   while (a->signal_sent.exchange(1, acq_rel)) kernel::sys(__NR_sched_yield);
-  give_back_signals(t);
+  let_exec_inherit(t);
   restore_affinity();
   long r = raw_call(t);
   activation::pin_self(a->processor->cpu);
-  take_over_signals(t);
+  keep_after_failed_exec();
   a->signal_sent.store(0, release);
   return answer(t, r);
 }

@@ -325,6 +325,10 @@ void reset_signals(Thread* t) noexcept {
   for (auto& slot : g_timers) slot = {0, 0};
 }
 
+namespace {
+constexpr int kept_signals[] = {4, 5, 7, 8, 11, 31, activation::preempt_signal};
+}  // namespace
+
 void take_over_signals(Thread* t) noexcept {
   uint64_t mask = activation::activation_mask, before = 0;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, &before, 8);
@@ -338,7 +342,7 @@ void take_over_signals(Thread* t) noexcept {
     }
     if (a.handler > 1) mirror_in_kernel(s, a);
   }
-  for (int s : {4, 5, 7, 8, 11, 31, activation::preempt_signal}) catch_in_kernel(s);
+  for (int s : kept_signals) catch_in_kernel(s);
   activation::AltStack ours = activation::self()->altstack, theirs;
   kernel::sys(__NR_sigaltstack, &ours, &theirs);
   t->altstack_sp = theirs.sp, t->altstack_size = theirs.size, t->altstack_flags = theirs.flags & ~1;
@@ -347,6 +351,19 @@ void take_over_signals(Thread* t) noexcept {
   activation::g_process_signal = on_process_signal;
   activation::g_before_resume = before_resume;
   activation::g_after_blocking = after_blocking;
+}
+
+void let_exec_inherit(Thread* t) noexcept {
+  for (int s : kept_signals)
+    if (s != activation::preempt_signal && g_actions[s].handler == 1) kernel_action(s, g_actions[s]);
+  uint64_t mask = t->signals.mask.load(relaxed);
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+}
+
+void keep_after_failed_exec() noexcept {
+  uint64_t mask = activation::activation_mask;
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+  for (int s : kept_signals) catch_in_kernel(s);
 }
 
 void give_back_signals(Thread* t) noexcept {

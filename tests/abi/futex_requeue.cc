@@ -24,9 +24,11 @@ static void run(bool compare) {
   } else {
     CHECK_EQ(futex(&first, FUTEX_REQUEUE_PRIVATE, 2, number(3), &second), 5);
   }
+  for (int i = 0; i < 5000 && woken < 2; ++i) nap(kMs);
   settle();
   CHECK_EQ(woken, 2);
   CHECK_EQ(futex(&first, FUTEX_WAKE_PRIVATE, INT_MAX), 3);
+  for (int i = 0; i < 5000 && woken < 5; ++i) nap(kMs);
   settle();
   CHECK_EQ(woken, 5);
   CHECK_EQ(futex(&first, FUTEX_WAKE_PRIVATE, INT_MAX), 0);

@@ -16,8 +16,11 @@ int main() {
     answer = call(SYS_read, fds[0], reinterpret_cast<long>(&c), 1);
     done = true;
   });
-  settle();
-  CHECK_EQ(pthread_kill(blocked, SIGUSR1), 0);
+  // Again and again: on a busy machine a signal may come before the call does.
+  for (int i = 0; i < 250 && !done; ++i) {
+    settle();
+    CHECK_EQ(pthread_kill(blocked, SIGUSR1), 0);
+  }
   for (int i = 0; i < 5000 && !done; ++i) nap(kMs);
   CHECK(done);
   CHECK_EQ(answer, -EINTR);

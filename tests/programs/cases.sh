@@ -25,7 +25,7 @@ case_sort() {
 # python_tests MODULE LEAST: Debian's own test module; every test that passes plain must pass, at least LEAST do.
 python_tests() {
   local lost
-  step tests "$PYTHON" "$HERE/src/run_unittest.py" "test.$1" "$OUT/outcomes"
+  step tests "$PYTHON" "$WORK/src/run_unittest.py" "test.$1" "$OUT/outcomes"
   [ -f "$OUT/outcomes" ] || { problem "$1 did not get to its end; the last it said: $(tail -n 1 "$OUT/tests.err")"; return; }
   if [ "$MODE" = plain ]; then
     [ "$(grep -c '^ok ' "$OUT/outcomes")" -ge "$2" ] ||
@@ -45,7 +45,7 @@ case_test_queue() { python_tests test_queue 45; }
 case_test_threading_local() { python_tests test_threading_local 18; }
 
 case_python_queues() {
-  step -f output "$PYTHON" "$HERE/src/python_queues.py" && same "$OUT/output" "$REF/output" 'results differ'
+  step -f output "$PYTHON" "$WORK/src/python_queues.py" && same "$OUT/output" "$REF/output" 'results differ'
   [ "$MODE" = plain ] || [ "$threads" -eq 1000 ] || problem "$threads threads instead of 1000"
 }
 

@@ -147,6 +147,10 @@ class Driver {
                        : "it ran on Upcall, not on kernel threads (is libupcall.so in /etc/ld.so.preload?)";
     } else {
       runs.values.push_back(answer["value"].get<double>());
+      auto details = answer.value("details", nlohmann::json::object());
+      for (const auto& [key, value] : details.items()) {
+        if (value.is_number()) runs.details[key].push_back(value.get<double>());
+      }
     }
   }
 
@@ -285,8 +289,14 @@ std::string load_average() {
   return load;
 }
 
-int list_benchmarks() {
-  for (const auto& b : benchmarks()) fmt::print("{:<18} {:<6} {}\n", b.name, b.unit, b.what);
+double median(std::vector<double> sorted) {
+  std::sort(sorted.begin(), sorted.end());
+  size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+int list_benchmarks(const std::vector<const Benchmark*>& chosen) {
+  for (const auto* b : chosen) fmt::print("{:<18} {:<6} {}\n", b->name, b->unit, b->what);
   return 0;
 }
 
@@ -305,8 +315,8 @@ const std::vector<Benchmark>& benchmarks() {
        Rule::times_faster, 20, false, false},
       {"mutex_contended", "ns", "four threads on one mutex, per lock and unlock", Rule::none, 0, false,
        false},
-      {"memory", "bytes", "fall of MemAvailable per suspended thread, 30,000 of them", Rule::times_less, 2,
-       true, true},
+      {"memory", "bytes", "process's and kernel's memory per suspended thread, 30,000 of them",
+       Rule::times_less, 2, true, true},
       {"stall_read", "us", "longest gap of a computing thread while another blocks 50 ms in read",
        Rule::at_most, 100, false, false},
       {"stall_fault", "us", "the same, blocked in a page fault", Rule::at_most, 100, false, false},
@@ -327,11 +337,11 @@ const std::vector<Benchmark>& benchmarks() {
   return list;
 }
 
-double Runs::median() const {
-  std::vector<double> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+double Runs::median() const { return upcall::tool::median(values); }
+
+double Runs::median_of(const std::string& detail) const {
+  auto found = details.find(detail);
+  return found == details.end() ? 0 : upcall::tool::median(found->second);
 }
 
 double Runs::least() const { return *std::min_element(values.begin(), values.end()); }
@@ -346,8 +356,8 @@ bool Row::met() const {
 }
 
 int bench(const BenchOptions& options) {
-  if (options.list) return list_benchmarks();
   auto chosen = choose(options.names);
+  if (options.list) return list_benchmarks(chosen);
   Report report;
   report.runs = static_cast<int>(number("--runs", options.runs, kFewestRuns, kMostRuns, true));
   number("--scale", options.scale, 0.001, 1000, false);

@@ -1,6 +1,7 @@
 // `upcall bench`: each benchmark both ways, in alternation, every run a fresh process.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,13 @@ const std::vector<Benchmark>& benchmarks();
 // The runs of one benchmark on one side.
 struct Runs {
   std::vector<double> values;
-  std::string error;      // why there are none, or fewer
+  std::map<std::string, std::vector<double>> details;  // further figures of the same runs
+  std::string error;                                   // why there are none, or fewer
   bool at_limit = false;  // the system gave no more threads: an answer, not a failure
 
   bool good() const { return error.empty() && !values.empty(); }
   double median() const;
+  double median_of(const std::string& detail) const;  // 0 where there is none
   double least() const;
   double most() const;
 };

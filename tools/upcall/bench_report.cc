@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "bench.h"
 #include "failure.h"
@@ -66,6 +67,27 @@ std::string verdict(const Row& row, bool one_processor) {
   return target_text(*row.benchmark) + (row.good() ? (row.met() ? "  met" : "  missed") : "  not measured");
 }
 
+double mean_of(const Runs& runs, const std::string& detail) {
+  auto found = runs.details.find(detail);
+  if (found == runs.details.end()) return 0;
+  return std::accumulate(found->second.begin(), found->second.end(), 0.0) /
+         static_cast<double>(found->second.size());
+}
+
+// What the figure of `memory` is made of, kernel threads and Upcall.
+std::string memory_text(const Row& row) {
+  auto both = [&](const char* detail) {
+    return fmt::format("{} and {}", figure(row.kernel.median_of(detail)),
+                       figure(row.upcall.median_of(detail)));
+  };
+  return fmt::format(
+      "  memory: in the process {}, in the kernel {} (idle time alone changes {});\n"
+      "    beside it, fall of the machine's free memory: {}, undisturbed in {:.0f} and {:.0f} % of the "
+      "runs\n",
+      both("process"), both("kernel"), both("kernel_drift"), both("available"),
+      100 * mean_of(row.kernel, "quiet"), 100 * mean_of(row.upcall, "quiet"));
+}
+
 std::string processors_text(const Section& section) {
   if (section.cpus.size() == 1) return fmt::format("One processor, pinned to CPU {}", section.cpus[0]);
   return fmt::format("{} processors, CPUs {}", section.cpus.size(), fmt::join(section.cpus, ", "));
@@ -94,6 +116,7 @@ Json runs_json(const Runs& runs) {
     result["min"] = runs.least();
     result["max"] = runs.most();
   }
+  for (const auto& [name, values] : runs.details) result["details"][name] = values;
   if (!runs.error.empty()) {
     result["error"] = runs.error;
     result["at_limit"] = runs.at_limit;
@@ -157,6 +180,7 @@ void print_report(const Report& report) {
       fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
     }
     for (const auto& row : section.rows) {
+      if (row.benchmark->name == "memory" && row.good()) fmt::print("{}", memory_text(row));
       if (!row.kernel.error.empty())
         fmt::print("  {} on kernel threads: {}\n", row.benchmark->name, row.kernel.error);
       if (!row.upcall.error.empty())

@@ -94,7 +94,8 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->add_option("--activations", run.activations,
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
-  command->add_flag("--stats", run.stats, "Counters on standard error when the program ends");
+  command->add_flag("--stats", run.stats, "Counters on standard error when the program ends")
+      ->disable_flag_override();
   command
       ->add_option("--stats-file", run.stats_file,
                    "Counters as JSON in FILE; %p in it becomes the process id")
@@ -110,7 +111,7 @@ void add_doctor(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("doctor", "Say what this machine offers, what is used, what is missing");
   command->formatter(std::make_shared<Help>("upcall doctor [--json] [PROGRAM]"));
-  command->add_flag("--json", arguments.json, "As JSON");
+  command->add_flag("--json", arguments.json, "As JSON")->disable_flag_override();
   command->add_option("PROGRAM", arguments.program, "Say whether this program can run, too")
       ->option_text(" ");
   command->footer(kDoctorHelp);
@@ -132,7 +133,7 @@ void add_bench(CLI::App& app, BenchOptions& bench) {
       ->option_text("FILE");
   command->add_option("--compare", bench.compare, "Show the change since an earlier --json FILE")
       ->option_text("FILE");
-  command->add_flag("--list", bench.list, "List the benchmarks");
+  command->add_flag("--list", bench.list, "List the benchmarks, or those named")->disable_flag_override();
   command->footer(kBenchHelp);
 }
 
@@ -147,7 +148,15 @@ size_t find_program(const CLI::App& run, const std::vector<std::string>& words, 
 
 // `upcall help run` is `upcall --help run`; what belongs to the program of `run` goes to arguments.command.
 std::vector<std::string> split(const CLI::App& app, std::vector<std::string> words, Arguments& arguments) {
-  if (!words.empty() && words[0] == "help") words[0] = "--help";
+  if (!words.empty() && words[0] == "help") {
+    auto known = app.get_subcommands(
+        [&](const CLI::App* command) { return words.size() > 1 && command->get_name() == words[1]; });
+    if (words.size() > 1 && known.empty()) {
+      throw Failure(kUsage, fmt::format("help: unknown command '{}'; the commands are run, doctor and bench",
+                                        words[1]));
+    }
+    words[0] = "--help";
+  }
   size_t command = 0;
   while (command < words.size() && words[command].starts_with("-")) ++command;
   if (command >= words.size() || words[command] != "run") return words;
@@ -184,6 +193,10 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   }
   if (!command_known) refuse_usage(app, "no command given; the commands are run, doctor and bench");
   std::string text = error.what();
+  if (size_t at = text.find(" was given a disallowed flag override"); at != std::string::npos) {
+    // Our flags have long names only.
+    refuse_usage(app, "--" + text.substr(0, at) + ": takes no value");
+  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     refuse_usage(app, text.substr(0, text.find(':')) + ": needs a value");
   }
