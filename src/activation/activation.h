@@ -76,7 +76,8 @@ struct alignas(64) Processor {
   // Private to the owner.
   uint32_t index = 0;
   uint32_t cpu = 0;
-  atomic<uint64_t> dispatches{0};  // read by the monitor: unchanged = the same thread still runs
+  atomic<int32_t> current_priority{0};  // of the thread that runs
+  atomic<uint64_t> dispatches{0};       // read by the monitor: unchanged = the same thread still runs
   uint32_t timer_check = 0;
   Thread* free_threads = nullptr;
   uint32_t free_count = 0;
@@ -181,6 +182,8 @@ void ready(Thread* t) noexcept;
 // which may have waited for what the current one is about to take again (a mutex). Its turn is over.
 void yield_to_woken(Activation*) noexcept;
 void preempt_for_woken(Processor* p) noexcept;
+// The priority of `t`, which may be in any state, has changed.
+void priority_changed(Thread* t) noexcept;
 // As ready, but at the end of the queue.
 void ready_last(Activation*, Thread* t) noexcept;
 // A thread that has not run yet.

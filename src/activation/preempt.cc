@@ -100,14 +100,14 @@ void on_preempt_signal(void* ucontext) noexcept {
   if (!a->processor->has_work() && !signals) return;
   a->in_runtime.store(1, relaxed);
   compiler_barrier();
-  if (!keep_frame(t, uc)) {
+  drain_inbox(a->processor);  // what has come before goes before
+  if ((!signals && !a->processor->ready.beats(t)) || !keep_frame(t, uc)) {
     a->in_runtime.store(0, relaxed);
     return;
   }
   t->fs = arch::read_fs();
   if (signals) upcall_resume(t);  // through before_resume
   ++a->processor->counters.preemptions;
-  drain_inbox(a->processor);  // what has come before goes before
   ready_last(a, t);
   upcall_resume(schedule(a));
 }

@@ -179,6 +179,7 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);
   ++p->counters.switches;
+  p->current_priority.store(t->sched_priority, relaxed);
   if (a->current != t) arch::write_fs(t->fs);  // else it is still loaded
   a->current = t;
   t->activation.store(a, relaxed);
@@ -211,8 +212,73 @@ Thread* schedule(Activation* a) noexcept {
   }
 }
 
+namespace {
+
+// How much the processor has to lose: the priority that runs there, -1 when nothing does.
+int32_t priority_at(const Processor* p) noexcept {
+  Owner state = p->owner_word().state();
+  return state == Owner::running ? p->current_priority.load(relaxed) : -1;
+}
+
+// A thread with a priority goes where the lowest one runs, and takes the processor at once.
+void ready_urgent(Activation* a, Thread* t) noexcept {
+  Runtime& r = g_runtime;
+  Processor* own = a->is_monitor ? nullptr : a->processor;
+  Processor* best = own ? own : t->home;
+  int32_t least = own ? own->current_priority.load(relaxed) : priority_at(best);
+  for (uint32_t i = 0; i < r.processors && least >= 0; ++i) {
+    int32_t there = &r.processor[i] == own ? least : priority_at(&r.processor[i]);
+    if (there < least) best = &r.processor[i], least = there;
+  }
+  if (best == own) {
+    t->home = own;
+    t->state.store(sched::State::ready, relaxed);
+    own->ready.push(t);
+    if (t->sched_priority > least) a->resched.store(1, relaxed);
+    invite_others(own);
+    return;
+  }
+  t->woken = true;
+  ready_remote(best, t);
+  OwnerWord w = best->owner_word();
+  if (w.state() == Owner::running && t->sched_priority > least)
+    if (Activation* other = activation_at(w.activation())) preempt_activation(other);
+}
+
+}  // namespace
+
+void priority_changed(Thread* t) noexcept {
+  Activation* a = self();
+  switch (t->state.load(acquire)) {
+    case sched::State::running: {
+      Activation* on = t->activation.load(acquire);
+      if (!on || on->is_monitor) return;
+      on->processor->current_priority.store(t->sched_priority, relaxed);
+      if (on == a)
+        a->resched.store(1, relaxed);
+      else
+        preempt_activation(on);
+      return;
+    }
+    case sched::State::ready:
+      if (Processor* p = t->home; p && p->ready.take_out(t)) {
+        if (t->sched_priority)
+          ready_urgent(a, t);
+        else
+          ready_last(a, t);
+      }
+      return;
+    default:
+      return;  // takes effect when it becomes ready
+  }
+}
+
 void ready(Thread* t) noexcept {
   Activation* a = self();
+  if (__builtin_expect(t->sched_priority != 0, 0)) {
+    ready_urgent(a, t);
+    return;
+  }
   if (a->is_monitor) {
     t->woken = true;
     ready_remote(t->home, t);
@@ -244,13 +310,24 @@ void yield_to_woken(Activation* a) noexcept {
 }
 
 void ready_last(Activation* a, Thread* t) noexcept {
+  if (t->sched_priority && t != a->current) {
+    ready_urgent(a, t);
+    return;
+  }
   t->home = a->processor;
   t->state.store(sched::State::ready, relaxed);
-  a->processor->ready.push(t);
+  if (t == a->current)
+    a->processor->ready.push_stopped(t);
+  else
+    a->processor->ready.push(t);
   invite_others(a->processor);
 }
 
 void ready_new(Activation* a, Thread* t) noexcept {
+  if (t->sched_priority) {
+    ready_urgent(a, t);
+    return;
+  }
   t->home = a->processor;
   t->state.store(sched::State::ready, relaxed);
   a->processor->ready.push_new(t);
@@ -345,7 +422,8 @@ __attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) no
   Activation* a = act::self();
   if (a->resched.load(upcall::relaxed)) {
     a->resched.store(0, upcall::relaxed);
-    if (a->processor->has_work()) {
+    act::drain_inbox(a->processor);
+    if (a->processor->ready.beats(t)) {
       act::save_for_switch(t);
       ++a->processor->counters.preemptions;
       act::ready_last(a, t);

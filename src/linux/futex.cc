@@ -23,7 +23,20 @@ Bucket& bucket_of(uint64_t key) noexcept {
   return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)];
 }
 
+// Threads with a priority wait before those with a lower one, as in the kernel.
 void link(Bucket& b, Thread* t) noexcept {
+  if (__builtin_expect(t->sched_priority != 0, 0)) {
+    Thread* after = b.head;
+    while (after && after->sched_priority >= t->sched_priority) after = after->wait_next;
+    if (after) {
+      t->wait_next = after;
+      t->wait_prev = after->wait_prev;
+      (after->wait_prev ? after->wait_prev->wait_next : b.head) = t;
+      after->wait_prev = t;
+      t->wait_bucket.store(&b, relaxed);
+      return;
+    }
+  }
   t->wait_next = nullptr;
   t->wait_prev = b.tail;
   if (b.tail)

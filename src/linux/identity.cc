@@ -60,6 +60,7 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
       int32_t policy = with_policy ? static_cast<int32_t>(t->rsi) & ~SCHED_RESET_ON_FORK : of->sched_policy;
       if (!valid(policy, priority)) return answer(t, -e_inval);
       of->sched_policy = policy, of->sched_priority = priority;
+      if (activation::g_runtime.started) activation::priority_changed(of);
       return answer(t, 0);
     }
     case __NR_sched_getscheduler:

@@ -76,6 +76,14 @@ bool make_processors(uint32_t n) noexcept {
 void main_thread_facts(Thread* t) noexcept {
   constexpr int pr_get_name = 16;
   kernel::sys(__NR_prctl, pr_get_name, static_cast<char*>(t->name));
+  // What the kernel thread has been given (chrt, or the program itself) counts among the program's threads, too.
+  constexpr long reset_on_fork = 0x40000000;
+  long policy = kernel::sys(__NR_sched_getscheduler, 0);
+  int32_t priority = 0;
+  if (policy >= 0 && kernel::sys(__NR_sched_getparam, 0, &priority) == 0) {
+    t->sched_policy = static_cast<int32_t>(policy & ~reset_on_fork);
+    t->sched_priority = priority;
+  }
   uint64_t head = 0, size = 0;
   if (kernel::sys(__NR_get_robust_list, 0, &head, &size) == 0) t->robust_list = reinterpret_cast<void*>(head);
   kernel::sys(__NR_set_robust_list, nullptr, 24);

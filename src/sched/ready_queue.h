@@ -1,4 +1,5 @@
-// The ready queue of a processor: a slot for the thread woken last by a thread here (LIFO: its data is warm, and what
+// The ready queue of a processor: first, strictly, threads with a real-time priority, highest first; then a slot for the
+// thread woken last by a thread here (LIFO: its data is warm, and what
 // woke it is about to wait), then threads that come back from the kernel or from a sleep (FIFO: they have waited and
 // usually ask for little), then new threads, newest first (a tree of threads is then walked depth-first: few are alive at
 // once, and their stacks are used again), then a FIFO list of the rest.
@@ -24,6 +25,7 @@ class ReadyQueue {
   // Owner. The thread becomes the next to run; the one that was next moves to the end of the list.
   void push_lifo(Thread* t) noexcept {
     Section section(*this);
+    if (put_urgent(t)) return;
     if (lifo_) rest_.append(lifo_);
     lifo_ = t;
     publish_count();
@@ -31,24 +33,35 @@ class ReadyQueue {
   // Owner.
   void push(Thread* t) noexcept {
     Section section(*this);
+    if (put_urgent(t)) return;
+    rest_.append(t);
+    publish_count();
+  }
+  // Owner: a thread that was stopped. One with a priority stays the first of its equals, unless its turn among them is over.
+  void push_stopped(Thread* t) noexcept {
+    Section section(*this);
+    bool turn_over = urgent_.head && urgent_.head->sched_priority == t->sched_priority;
+    if (put_urgent(t, !turn_over)) return;
     rest_.append(t);
     publish_count();
   }
   // Owner: a thread that comes back.
   void push_woken(Thread* t) noexcept {
     Section section(*this);
+    if (put_urgent(t)) return;
     woken_.append(t);
     publish_count();
   }
   // Owner: a thread that has not run yet.
   void push_new(Thread* t) noexcept {
     Section section(*this);
+    if (put_urgent(t)) return;
     t->next = fresh_;
     fresh_ = t;
     ++fresh_count_;
     publish_count();
   }
-  // Owner: `first` ... `last` linked by next, oldest first.
+  // Owner: `first` ... `last` linked by next, oldest first; none with a priority.
   void push_all(Thread* first, Thread* last, uint32_t n) noexcept {
     Section section(*this);
     rest_.append_all(first, last, n);
@@ -60,6 +73,11 @@ class ReadyQueue {
     if (empty()) return nullptr;
     Section section(*this);
     Thread* t;
+    if (urgent_.head) {
+      t = urgent_.take_first();
+      publish_count();
+      return t;
+    }
     bool turn_of_oldest = (rest_.head || fresh_) && ++lifo_run_ >= max_lifo_run;
     if (turn_of_oldest) age_fresh();
     if (lifo_ && !turn_of_oldest) {
@@ -82,26 +100,24 @@ class ReadyQueue {
   // Any kernel thread: takes half of what is ready, at least one, oldest first. Returns a list linked by next.
   Thread* steal_half(uint32_t* taken) noexcept {
     *taken = 0;
-    if (!thieves_.try_lock()) return nullptr;
-    // relaxed: the heavy fence orders it before the load of busy_; pairs with Section's constructor.
-    revoked_.store(1, relaxed);
-    heavy_fence();
-    // acquire: pairs with Section's destructor; the owner's changes are visible.
-    for (int i = 0; busy_.load(acquire); ++i) {
-      pause_cpu();
-      if (i > 200) kernel::sys(__NR_sched_yield);
-    }
-    Thread* first = take_half(taken);
-    revoked_.store(0, release);  // pairs with Section's wait
-    thieves_.unlock();
-    return first;
+    Revoked others(*this);
+    return others.held() ? take_half(taken) : nullptr;
   }
   // Owner: `t` to the end, the next one out. As push and pop, in one section.
   Thread* rotate(Thread* t) noexcept {
     Section section(*this);
     age_fresh();
     Thread* first;
-    if (lifo_) {
+    if (t->sched_priority) {
+      // Only to its equals.
+      if (!urgent_.head || urgent_.head->sched_priority < t->sched_priority) return t;
+      first = urgent_.take_first();
+      put_urgent(t);
+      return first;
+    }
+    if (urgent_.head) {
+      first = urgent_.take_first();
+    } else if (lifo_) {
       first = lifo_;
       lifo_ = nullptr;
     } else if (woken_.head) {
@@ -115,12 +131,35 @@ class ReadyQueue {
     publish_count();
     return first;
   }
+  // Owner: may what is ready take the processor from `t`, which runs and whose turn is over?
+  bool beats(const Thread* t) noexcept {
+    if (empty()) return false;
+    if (!t->sched_priority) return true;
+    Section section(*this);
+    if (!urgent_.head) return false;
+    constexpr int32_t round_robin = 2;
+    return urgent_.head->sched_priority > t->sched_priority ||
+           (t->sched_policy == round_robin && urgent_.head->sched_priority == t->sched_priority);
+  }
+  // Any kernel thread: takes `t` out, wherever it stands. False: it is not here, or others are at the queue.
+  bool take_out(Thread* t) noexcept {
+    Revoked others(*this);
+    if (!others.held()) return false;
+    age_fresh();
+    bool found = urgent_.remove(t) || woken_.remove(t) || rest_.remove(t);
+    if (!found && lifo_ == t) {
+      lifo_ = nullptr;
+      found = true;
+    }
+    publish_count();
+    return found;
+  }
   bool empty() const noexcept { return count_.load(relaxed) == 0; }
   uint32_t count() const noexcept { return count_.load(relaxed); }
   // fork: the child starts with an empty queue.
   void reset() noexcept {
     lifo_ = fresh_ = nullptr;
-    woken_ = rest_ = List{};
+    urgent_ = woken_ = rest_ = List{};
     fresh_count_ = 0;
     count_.store(0, relaxed);
     busy_.store(0, relaxed);
@@ -152,6 +191,18 @@ class ReadyQueue {
       if (!head) tail = nullptr;
       --n;
       return t;
+    }
+    bool remove(Thread* t) noexcept {
+      Thread* before = nullptr;
+      for (Thread* at = head; at; before = at, at = at->next) {
+        if (at != t) continue;
+        (before ? before->next : head) = t->next;
+        if (tail == t) tail = before;
+        t->next = nullptr;
+        --n;
+        return true;
+      }
+      return false;
     }
     // The older half, at least one.
     Thread* take_half(uint32_t* taken) noexcept {
@@ -188,6 +239,46 @@ class ReadyQueue {
     ReadyQueue& q_;
   };
 
+  // The thieves' side: while it is held, the owner waits.
+  class Revoked {
+   public:
+    explicit Revoked(ReadyQueue& q) noexcept : q_(q), held_(q.thieves_.try_lock()) {
+      if (!held_) return;
+      // relaxed: the heavy fence orders it before the load of busy_; pairs with Section's constructor.
+      q_.revoked_.store(1, relaxed);
+      heavy_fence();
+      // acquire: pairs with Section's destructor; the owner's changes are visible.
+      for (int i = 0; q_.busy_.load(acquire); ++i) {
+        pause_cpu();
+        if (i > 200) kernel::sys(__NR_sched_yield);
+      }
+    }
+    ~Revoked() {
+      if (!held_) return;
+      q_.revoked_.store(0, release);  // pairs with Section's wait
+      q_.thieves_.unlock();
+    }
+    bool held() const noexcept { return held_; }
+
+   private:
+    ReadyQueue& q_;
+    bool held_;
+  };
+
+  // True: `t` has a priority and is queued behind its equals.
+  bool put_urgent(Thread* t, bool before_equals = false) noexcept {
+    if (__builtin_expect(t->sched_priority == 0, 1)) return false;
+    Thread** link = &urgent_.head;
+    int32_t goes_before = t->sched_priority - (before_equals ? 0 : 1);
+    while (*link && (*link)->sched_priority > goes_before) link = &(*link)->next;
+    t->next = *link;
+    *link = t;
+    if (!t->next) urgent_.tail = t;
+    ++urgent_.n;
+    publish_count();
+    return true;
+  }
+
   // New threads join the list, oldest first.
   void age_fresh() noexcept {
     if (!fresh_) return;
@@ -203,13 +294,17 @@ class ReadyQueue {
     fresh_count_ = 0;
   }
   void publish_count() noexcept {
-    count_.store(rest_.n + woken_.n + fresh_count_ + (lifo_ ? 1 : 0), relaxed);
+    count_.store(urgent_.n + rest_.n + woken_.n + fresh_count_ + (lifo_ ? 1 : 0), relaxed);
   }
 
   Thread* take_half(uint32_t* taken) noexcept {
     age_fresh();
     Thread* first = nullptr;
-    if (woken_.head) {
+    if (urgent_.head) {
+      first = urgent_.take_first();
+      first->next = nullptr;
+      *taken = 1;
+    } else if (woken_.head) {
       first = woken_.take_half(taken);
     } else if (rest_.head) {
       first = rest_.take_half(taken);
@@ -228,6 +323,7 @@ class ReadyQueue {
   Thread* lifo_ = nullptr;
   Thread* fresh_ = nullptr;
   uint32_t fresh_count_ = 0;
+  List urgent_;
   List woken_;
   List rest_;
   // Read by others: their own cache line would cost the owner a second one; thieves look rarely.

@@ -83,6 +83,43 @@ TEST_F(ReadyQueueTest, WokenThreadsGoBeforeNewOnesAndTheList) {
   EXPECT_EQ(drain(), (Slots{4, 2, 3, 1, 0}));
 }
 
+TEST_F(ReadyQueueTest, PrioritiesGoFirstHighestAheadEqualsInOrder) {
+  const int32_t priorities[] = {0, 10, 30, 10, 20, 0};
+  for (uint32_t i = 0; i < 6; ++i) t(i)->sched_priority = priorities[i];
+  for (uint32_t i = 0; i < 6; ++i) queue_.push(t(i));
+  EXPECT_TRUE(queue_.beats(t(1)));
+  EXPECT_EQ(drain(), (Slots{2, 4, 1, 3, 0, 5}));
+  EXPECT_FALSE(queue_.beats(t(0)));
+}
+
+TEST_F(ReadyQueueTest, AStoppedThreadStaysFirstOfItsEqualsUnlessItsTurnIsOver) {
+  for (uint32_t i = 0; i < 4; ++i) t(i)->sched_priority = 10;
+  t(3)->sched_priority = 20;
+  queue_.push(t(0));
+  queue_.push(t(3));
+  EXPECT_TRUE(queue_.beats(t(1)));
+  queue_.push_stopped(t(1));  // by the higher one
+  EXPECT_EQ(drain(), (Slots{3, 1, 0}));
+  queue_.push(t(0));
+  EXPECT_FALSE(queue_.beats(t(1))) << "first in, first out: equals wait";
+  t(1)->sched_policy = 2;
+  EXPECT_TRUE(queue_.beats(t(1))) << "round robin: equals have their turn";
+  queue_.push_stopped(t(1));
+  EXPECT_EQ(drain(), (Slots{0, 1}));
+}
+
+TEST_F(ReadyQueueTest, AThreadIsTakenOutWhereverItStands) {
+  t(1)->sched_priority = 5;
+  for (uint32_t i = 0; i < 3; ++i) queue_.push(t(i));
+  queue_.push_woken(t(3));
+  queue_.push_new(t(4));
+  queue_.push_lifo(t(5));
+  for (uint32_t i : {2u, 1u, 5u, 3u, 4u}) EXPECT_TRUE(queue_.take_out(t(i))) << i;
+  EXPECT_FALSE(queue_.take_out(t(2)));
+  EXPECT_EQ(queue_.count(), 1u);
+  EXPECT_EQ(drain(), (Slots{0}));
+}
+
 TEST_F(ReadyQueueTest, WokenThreadsAreStolenFirst) {
   for (uint32_t i = 0; i < 4; ++i) queue_.push(t(i));
   for (uint32_t i = 4; i < 7; ++i) queue_.push_woken(t(i));
