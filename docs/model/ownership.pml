@@ -1,0 +1,378 @@
+/* Who owns a processor: the protocol of src/activation (blocking.cc, detach.cc, sentinel.cc, scheduler.cc, activation.cc),
+ * one processor, its activations, its sentinel, somebody outside who wakes threads. Checked by `./dev model` with Spin.
+ *
+ * Interleaving is at the granularity of single accesses to shared words; compare-and-swap is one step. The asymmetric fence
+ * of detach (membarrier against a compiler barrier) is taken to do what it promises: memory is sequentially consistent here.
+ *
+ * Checked: no two owners touch the processor's private data (assertions in OWN); no thread stays ready while nothing moves
+ * any more (Observer); no activation sleeps for ever with a thread (same). The monitor's ticks are left out on purpose:
+ * the protocol must not need them, but for the signal that stops an activation that computes without a processor.
+ *
+ * The epoch counts modulo 32; behaviours are cut off after BUDGET actions of threads, so it never comes round.
+ */
+#ifndef NA
+#define NA 4 /* activations: one for each thread, one that runs, one to spare */
+#endif
+#define NT 2 /* threads; thread i is bit 1 << i */
+#ifndef BUDGET
+#define BUDGET 3
+#endif
+#ifndef WAKES
+#define WAKES 2
+#endif
+
+#define RUNNING 1
+#define KERNEL 2
+#define IDLE 3
+
+/* the owner word */
+byte state = RUNNING;
+byte owner = 0;
+byte epoch = 0;
+
+byte ready = 2;   /* threads in queue or inbox */
+byte waiting = 0; /* threads that wait for something */
+byte armed = 0;
+bool wake[NA];      /* the futex an activation sleeps on */
+bool pooled[NA];    /* parked, to be woken */
+bool lost[NA];
+bool in_runtime[NA];
+bool asleep[NA]; /* blocked in the kernel where no call announced it */
+byte inside = 0; /* 1 + who works on the processor's private data */
+byte budget = BUDGET;
+byte wakes = WAKES;
+
+#define NEXT epoch = (epoch + 1) % 32
+#define SAME(s, o, e) (state == s && owner == o && epoch == e)
+
+/* Private work: a step in which nobody else may be at it. */
+#define OWN(step)                                     \
+  assert(inside == 0 && state == RUNNING && owner == me); \
+  inside = 1 + me;                                    \
+  step;                                               \
+  inside = 0
+
+/* Wakes a parked activation, if there is one. */
+inline wake_pooled() {
+  atomic {
+    if
+    :: pooled[0] -> pooled[0] = false; wake[0] = true
+    :: pooled[1] -> pooled[1] = false; wake[1] = true
+    :: pooled[2] -> pooled[2] = false; wake[2] = true
+    :: pooled[NA - 1] -> pooled[NA - 1] = false; wake[NA - 1] = true
+    :: else -> armed = 1 /* one is made, or awake and on its way: somebody looks again */
+    fi
+  }
+}
+
+/* Something was put into the inbox: kick() */
+inline kick() {
+  atomic { s = state; o = owner; e = epoch }
+  if
+  :: s == RUNNING -> armed = 1
+  :: s == IDLE -> wake[o] = true
+  :: s == KERNEL -> wake_pooled()
+  :: else -> skip
+  fi
+}
+
+/* claim_back(): from an owner that sleeps or is in the kernel itself; sets ok */
+inline claim_back() {
+  atomic { s = state; o = owner; e = epoch }
+  ok = false;
+  if
+  :: s == IDLE ->
+    atomic {
+      if
+      :: SAME(IDLE, o, e) -> state = RUNNING; owner = me; NEXT; ok = true
+      :: else -> skip
+      fi
+    }
+    if
+    :: ok -> pooled[o] = true /* the sleeper */
+    :: else -> skip
+    fi
+  :: s == KERNEL ->
+    atomic {
+      if
+      :: SAME(KERNEL, o, e) -> state = RUNNING; owner = me; NEXT; ok = true
+      :: else -> skip
+      fi
+    }
+  :: else -> skip
+  fi
+}
+
+proctype Activation(byte me; byte first) {
+  byte t = first; /* the thread it runs, 0: none */
+  byte s, o, e, mine;
+  bool ok;
+  if
+  :: t != 0 -> goto user
+  :: else -> goto park
+  fi;
+
+user: /* runs t in user mode, perhaps without a processor */
+  in_runtime[me] = false;
+  if
+  :: budget > 0 -> atomic { budget > 0 -> budget-- }; asleep[me] = true; /* page fault, plain call */ asleep[me] = false; goto user
+  :: budget > 0 -> atomic { budget > 0 -> budget-- }; goto call
+  :: goto wait
+  :: lost[me] -> goto signalled
+  fi;
+
+signalled: /* the monitor's signal: surrender_if_lost */
+  in_runtime[me] = true;
+  if
+  :: lost[me] -> goto take_back_then_user
+  :: else -> goto user
+  fi;
+take_back_then_user:
+  lost[me] = false;
+  atomic {
+    ok = (state == RUNNING && owner == me);
+    if
+    :: ok -> NEXT
+    :: else -> skip
+    fi
+  }
+  if
+  :: ok -> goto user
+  :: else -> skip
+  fi;
+  claim_back();
+  if
+  :: ok -> goto user
+  :: else -> goto leave
+  fi;
+
+call: /* a call that may block */
+  in_runtime[me] = true;
+  if
+  :: lost[me] ->
+    lost[me] = false;
+    atomic {
+      ok = (state == RUNNING && owner == me);
+      if
+      :: ok -> NEXT
+      :: else -> skip
+      fi
+    }
+    if
+    :: ok -> skip
+    :: else -> claim_back();
+      if
+      :: ok -> skip
+      :: else -> goto leave
+      fi
+    fi
+  :: else -> skip
+  fi;
+  OWN(skip);
+  atomic { state = KERNEL; owner = me; NEXT; mine = epoch }
+  if
+  :: ready != 0 -> armed = 1
+  :: else -> skip
+  fi;
+  /* in the kernel; for ever, perhaps */
+  if
+  :: skip
+  :: goto stuck
+  fi;
+  atomic {
+    ok = SAME(KERNEL, me, mine);
+    if
+    :: ok -> state = RUNNING; NEXT
+    :: else -> skip
+    fi
+  }
+  if
+  :: ok -> goto user
+  :: else -> skip
+  fi;
+  claim_back();
+  if
+  :: ok && ready == 0 -> goto user
+  :: ok && ready != 0 -> atomic { ready = ready | t; t = 0 } goto schedule
+  :: else -> goto leave
+  fi;
+
+leave: /* leave_thread */
+  atomic { ready = ready | t; t = 0 }
+  kick();
+  goto park;
+
+wait: /* the thread waits or ends */
+  in_runtime[me] = true;
+  if
+  :: lost[me] ->
+    lost[me] = false;
+    atomic {
+      ok = (state == RUNNING && owner == me);
+      if
+      :: ok -> NEXT
+      :: else -> skip
+      fi
+    }
+    if
+    :: ok -> skip
+    :: else -> claim_back();
+      if
+      :: ok -> skip
+      :: else -> goto leave
+      fi
+    fi
+  :: else -> skip
+  fi;
+  OWN(skip);
+  atomic { waiting = waiting | t; t = 0 }
+
+schedule:
+  OWN(atomic {
+    if
+    :: ready & 1 -> t = 1; ready = ready & 2
+    :: ready & 2 -> t = 2; ready = ready & 1
+    :: else -> t = 0
+    fi
+  });
+  if
+  :: t != 0 -> goto user
+  :: else -> skip
+  fi;
+  /* idle() */
+  wake[me] = false;
+  atomic { assert(state == RUNNING && owner == me); state = IDLE; NEXT; mine = epoch }
+  if
+  :: ready == 0 ->
+end_idle: wake[me]
+  :: else -> skip
+  fi;
+  atomic {
+    ok = SAME(IDLE, me, mine);
+    if
+    :: ok -> state = RUNNING; NEXT
+    :: else -> skip
+    fi
+  }
+  if
+  :: ok -> wake[me] = false; goto schedule
+  :: else -> goto park_wait
+  fi;
+
+park:
+  pooled[me] = true;
+park_wait:
+  in_runtime[me] = true;
+end_park:
+  atomic { wake[me] -> wake[me] = false }
+  pooled[me] = false;
+  atomic { s = state; o = owner; e = epoch }
+  ok = false;
+  if
+  :: s == KERNEL ->
+    atomic {
+      if
+      :: SAME(KERNEL, o, e) -> state = RUNNING; owner = me; NEXT; ok = true
+      :: else -> skip
+      fi
+    }
+  :: else -> skip
+  fi;
+  if
+  :: ok -> goto schedule
+  :: else -> skip
+  fi;
+  pooled[me] = true;
+  if
+  :: state == KERNEL && ready != 0 -> wake[me] = true
+  :: else -> skip
+  fi;
+  goto park_wait;
+
+stuck:
+end_stuck:
+  false
+}
+
+proctype Sentinel() {
+  byte s, o, e, r;
+  bool ok;
+end_sleep:
+  do
+  :: armed ->
+    atomic { s = state; o = owner; e = epoch }
+    r = ready;
+    if
+    :: s == RUNNING && r != 0 ->
+      ok = false;
+      if
+      :: asleep[o] -> /* /proc says so */
+        lost[o] = true;
+        if
+        :: !in_runtime[o] ->
+          atomic {
+            ok = SAME(RUNNING, o, e);
+            if
+            :: ok -> state = KERNEL; NEXT
+            :: else -> skip
+            fi
+          }
+        :: else -> skip
+        fi;
+        if
+        :: !ok -> lost[o] = false
+        :: else -> skip
+        fi
+      :: else -> skip
+      fi;
+      if
+      :: !ok -> goto end_sleep
+      :: else -> skip
+      fi
+    :: else -> skip
+    fi;
+    armed = 0;
+    atomic { s = state; o = owner; e = epoch }
+    r = ready;
+    if
+    :: s == RUNNING && r != 0 -> armed = 1
+    :: s == KERNEL && r != 0 -> wake_pooled()
+    :: else -> skip
+    fi
+  od
+}
+
+/* Another processor, a timer: threads that wait become ready. */
+proctype Outside() {
+  byte s, o, e;
+end_nothing:
+  do
+  :: waiting != 0 && wakes > 0 ->
+    atomic {
+      wakes--;
+      if
+      :: waiting & 1 -> waiting = waiting & 2; ready = ready | 1
+      :: waiting & 2 -> waiting = waiting & 1; ready = ready | 2
+      fi
+    }
+    kick()
+  od
+}
+
+/* Nothing can move any more: then no thread may be ready. */
+proctype Observer() {
+end_watch:
+  timeout -> assert(ready == 0)
+}
+
+init {
+  atomic {
+    run Activation(0, 1);
+    run Activation(1, 0);
+    run Activation(2, 0);
+    run Activation(NA - 1, 0);
+    run Sentinel();
+    run Outside();
+    run Observer()
+  }
+}
