@@ -96,6 +96,10 @@ bool restartable(int64_t nr) noexcept {
 }
 
 void restart_call(Thread* t) noexcept {
+  if (t->nr < 0) {  // upcall_native_call: its caller repeats it
+    t->rax = static_cast<uint64_t>(-e_restart);
+    return;
+  }
   t->rip -= STUB_RESTART_OFFSET;
   t->rax = static_cast<uint64_t>(t->nr);
 }

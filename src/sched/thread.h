@@ -73,6 +73,11 @@ struct Thread {
   uint64_t deadline;       // nanoseconds of CLOCK_MONOTONIC
   int64_t timeout_result;  // what the wait answers when its time is over
   uint64_t sigwait_set;    // waiting for one of these signals (sigtimedwait), else 0
+  // The condition (key) that the thread is about to wait for: counted as a waiter, not in the queue yet. Anything
+  // else when it gets there: a waker was faster. See linux/native_wait.cc.
+  atomic<uint64_t> prepared;
+  uint64_t cancelable_word;         // the wait word of the last wait that a cancellation may end
+  atomic<uint32_t> cancel_posted;  // pthread_cancel has been called; the next such wait ends at once
 
   // What the kernel would know.
   int32_t tid;
@@ -128,9 +133,13 @@ inline bool claim_wait(Thread* t, uint64_t word) noexcept {
   // acq_rel: pairs with begin_wait's release; the winner reads what the waiter wrote before it.
   return (word & 1) && t->wait_word.compare_exchange_strong(word, word & ~1ul, acq_rel, relaxed);
 }
+// The word that the next begin_wait will publish.
+inline uint64_t next_wait_word(const Thread* t) noexcept {
+  return ((t->wait_word.load(relaxed) >> 1) + 1) << 1 | 1;
+}
 // Announces a new wait; returns the word that a waker must claim.
 inline uint64_t begin_wait(Thread* t) noexcept {
-  uint64_t word = ((t->wait_word.load(relaxed) >> 1) + 1) << 1 | 1;
+  uint64_t word = next_wait_word(t);
   t->state.store(State::waiting, relaxed);
   // fenced: pairs with signals::post, which sets `pending` and then looks at wait_word, while the waiter
   // publishes wait_word and then looks at `pending`: one of them must see the other.

@@ -1,0 +1,117 @@
+// pthread_cond_*: by a function call into the runtime instead of glibc's algorithm on futexes. linux/native_wait.cc
+// says how waiters are counted and queued. Mutexes stay glibc's.
+#include "kernel/clock.h"
+#include "pthread/real.h"
+#include "pthread/wait.h"
+
+namespace upcall::pthread {
+
+namespace {
+
+using linux_abi::Condition;
+using sched::never;
+
+static_assert(sizeof(pthread_cond_t) == sizeof(Condition) && offsetof(Condition, flags) == 36);
+
+constexpr uint32_t flag_shared = 1, flag_monotonic = 2;
+
+Condition* ours(pthread_cond_t* cond) noexcept { return reinterpret_cast<Condition*>(cond); }
+bool is_real(pthread_cond_t* cond) noexcept { return !symbols() || (ours(cond)->flags & flag_shared); }
+
+// The mutex is held: `begun` is nobody else's.
+void announce(Condition* c, Thread* t) noexcept {
+  t->prepared.store(reinterpret_cast<uint64_t>(c) | 1 /* KeyKind::condition */, relaxed);
+  c->begun.store(c->begun.load(relaxed) + 2, release);  // pairs with waiting()
+}
+
+// Does anybody wait? `ended` first: it never passes `begun`, so if they are equal nobody did when it was read.
+bool waiting(Condition* c) noexcept {
+  uint64_t ended = c->ended.load(acquire);  // before begun; pairs with nothing: begun is the one that is published
+  return c->begun.load(acquire) != ended;   // pairs with announce
+}
+
+// One kernel thread: whatever ends the wait runs in a signal handler of this thread.
+long wait_alone(Condition* c, Thread* t, uint64_t deadline) noexcept {
+  auto low = static_cast<uint32_t>(reinterpret_cast<uint64_t>(c) | 1);
+  long r = kernel_wait(&t->prepared, low, deadline);
+  if (native(linux_abi::condition_leave, c)) return 0;
+  return r == -ETIMEDOUT ? r : 0;
+}
+
+// Until woken: 0; -ETIMEDOUT; -ECANCELED, which the caller must look into with the mutex held.
+long wait_queued(Condition* c, uint64_t deadline) noexcept {
+  long r;
+  do r = native(linux_abi::condition_wait, c, deadline);
+  while (r == -EINTR || r == -linux_abi::e_restart);
+  return r;
+}
+
+// A guest cannot be woken by the runtime: it comes back for no reason, which POSIX permits, and looks again.
+int guest_wait(pthread_mutex_t* mutex) {
+  if (int error = pthread_mutex_unlock(mutex)) return error;
+  constexpr uint64_t a_while = 1'000'000;
+  uint32_t word = 0;
+  kernel_wait(&word, 0, kernel::now() + a_while);
+  return pthread_mutex_lock(mutex);
+}
+
+int wait(Condition* c, pthread_mutex_t* mutex, uint64_t deadline) {
+  pthread_testcancel();
+  if (is_guest()) return guest_wait(mutex);
+  Thread* t = current();
+  announce(c, t);
+  if (int error = pthread_mutex_unlock(mutex)) {
+    native(linux_abi::condition_leave, c);
+    return error;
+  }
+  long result = __builtin_expect(started(), 1) ? wait_queued(c, deadline) : wait_alone(c, t, deadline);
+  int error = pthread_mutex_lock(mutex);
+  // If cancellation is disabled this was a wake-up for no reason.
+  if (__builtin_expect(result == -ECANCELED, 0)) pthread_testcancel();
+  if (error) return error;
+  return result == -ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+}  // namespace
+
+UPCALL_EXPORT int pthread_cond_init(pthread_cond_t* cond, const pthread_condattr_t* attributes) noexcept {
+  return real().cond_init(cond, attributes);  // all zero, but for the flags
+}
+
+// Nobody touches a condition once it has been woken from it, so there is nobody to wait for.
+UPCALL_EXPORT int pthread_cond_destroy(pthread_cond_t* cond) noexcept {
+  return is_real(cond) ? real().cond_destroy(cond) : 0;
+}
+
+UPCALL_EXPORT int pthread_cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
+  if (is_real(cond)) return real().cond_wait(cond, mutex);
+  return wait(ours(cond), mutex, never);
+}
+
+UPCALL_EXPORT int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until) {
+  if (is_real(cond)) return real().cond_timedwait(cond, mutex, until);
+  if (!valid_time(until)) return EINVAL;
+  clockid_t clock = ours(cond)->flags & flag_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+  return wait(ours(cond), mutex, deadline_of(clock, until));
+}
+
+UPCALL_EXPORT int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,
+                                         const timespec* until) {
+  if (is_real(cond)) return real().cond_clockwait(cond, mutex, clock, until);
+  if (!valid_time(until) || !valid_clock(clock)) return EINVAL;
+  return wait(ours(cond), mutex, deadline_of(clock, until));
+}
+
+UPCALL_EXPORT int pthread_cond_signal(pthread_cond_t* cond) noexcept {
+  if (is_real(cond)) return real().cond_signal(cond);
+  if (waiting(ours(cond))) native(linux_abi::condition_wake, cond, 0);
+  return 0;
+}
+
+UPCALL_EXPORT int pthread_cond_broadcast(pthread_cond_t* cond) noexcept {
+  if (is_real(cond)) return real().cond_broadcast(cond);
+  if (waiting(ours(cond))) native(linux_abi::condition_wake, cond, 1);
+  return 0;
+}
+
+}  // namespace upcall::pthread
