@@ -152,6 +152,7 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable,
                         relaxed);
   t->kind = CONTEXT_REGISTERS;
+  t->native = 0;
   t->rip = action.handler;
   t->rdi = static_cast<uint64_t>(signal);
   t->rsi = at + offsetof(Frame, info);

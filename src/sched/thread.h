@@ -48,7 +48,7 @@ struct Thread {
   atomic<uint32_t> attention;
   uint32_t mxcsr;
   uint32_t fcw;
-  uint32_t pad0;
+  uint32_t native;     // came by a function call: only what the ABI keeps over one is in the context
   void* signal_frame;  // kind CONTEXT_SIGNAL_FRAME: the ucontext to return through
 
   // Scheduling.
@@ -124,6 +124,7 @@ static_assert(offsetof(Thread, flags) == T_FLAGS && offsetof(Thread, nr) == T_NR
               offsetof(Thread, fs) == T_FS);
 static_assert(offsetof(Thread, kind) == T_KIND && offsetof(Thread, fpu) == T_FPU);
 static_assert(offsetof(Thread, attention) == T_ATTENTION && offsetof(Thread, mxcsr) == T_MXCSR);
+static_assert(offsetof(Thread, native) == T_NATIVE);
 static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);
 static_assert(sizeof(Thread) <= T_VECTORS);
 static_assert(T_VECTORS + T_VECTORS_SIZE <= T_X87 && T_X87 + 108 <= T_SIZE && T_SIZE % 64 == 0);
