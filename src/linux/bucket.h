@@ -19,12 +19,7 @@ inline Bucket& bucket_of(uint64_t key) noexcept {
   return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)];
 }
 
-// The low bits of a key (addresses are multiples of 4): a wake-up of one kind never meets waiters of another.
-enum class KeyKind : uint8_t { futex = 0, condition = 1, semaphore = 2 };
 inline KeyKind key_kind(uint64_t key) noexcept { return static_cast<KeyKind>(key & 3); }
-inline uint64_t key_of(uint64_t address, KeyKind kind) noexcept {
-  return (address & ~3ul) | static_cast<uint64_t>(kind);
-}
 
 inline void link(Bucket& b, Thread* t) noexcept {
   t->wait_next = nullptr;

@@ -58,6 +58,12 @@ Thread* semaphore_wait(Thread*) noexcept;
 Thread* semaphore_wake(Thread*) noexcept;
 // Argument: a thread pointer. Ends that thread's native wait, now or when it begins.
 Thread* post_cancel(Thread*) noexcept;
+// The low bits of a key (addresses are multiples of 4): a wake-up of one kind never meets waiters of another.
+enum class KeyKind : uint8_t { futex = 0, condition = 1, semaphore = 2 };
+inline uint64_t key_of(uint64_t address, KeyKind kind) noexcept {
+  return (address & ~3ul) | static_cast<uint64_t>(kind);
+}
+
 // What a condition variable is made of; as glibc's private one when nobody waits (begun == ended).
 struct Condition {
   atomic<uint64_t> begun;  // twice the number of waits begun: changed under the program's mutex

@@ -33,9 +33,8 @@ void store_ended(uint64_t address, uint64_t ended) noexcept {
 
 uint64_t address_of(uint64_t key) noexcept { return key & ~3ul; }
 
-void count_out(uint64_t key) noexcept {
-  Counts c;
-  if (load_counts(address_of(key), &c)) store_ended(address_of(key), c.ended + 2);
+void count_out(uint64_t key, uint64_t waiters = 1) noexcept {
+  upcall_add_user64(reinterpret_cast<uint64_t*>(address_of(key) + offsetof(Condition, ended)), 2 * waiters);
 }
 
 // Under the bucket's lock: t enters its queue. Returns the wait word, 0 if the timer could not be armed.
@@ -47,7 +46,7 @@ uint64_t enqueue(Bucket& b, Thread* t, uint64_t key, uint64_t deadline) noexcept
   t->cancelable_word = sched::next_wait_word(t);
   // In this order: nobody can claim the wait before begin_wait, and whoever does finds the link to undo.
   link(b, t);
-  uint64_t word = sched::begin_wait(t);
+  uint64_t word = sched::begin_wait_light(t);
   if (deadline == never) return word;
   t->timers = &activation::self()->processor->timers;
   t->deadline = deadline;
@@ -61,9 +60,9 @@ uint64_t enqueue(Bucket& b, Thread* t, uint64_t key, uint64_t deadline) noexcept
 // visible, then another thread.
 Thread* wait_or_return(Activation* a, Thread* t, uint64_t word) noexcept {
   ++a->processor->counters.futex_waits;
-  // fenced loads: pair with notify's and post_cancel's stores, see begin_wait.
-  uint32_t canceled = t->cancel_posted.load(fenced);
-  if ((canceled || t->attention.load(fenced)) && sched::claim_wait(t, word)) {
+  // After begin_wait_light's fence; pairs with the heavy fences of notify and post_cancel. acquire: what was posted.
+  uint32_t canceled = t->cancel_posted.load(acquire);
+  if (__builtin_expect(canceled | t->attention.load(acquire), 0) && sched::claim_wait(t, word)) {
     if (canceled) t->cancel_posted.store(0, relaxed);
     answer(t, canceled ? -e_canceled : -e_intr);
     unlink_waiter(t);
@@ -106,6 +105,15 @@ bool release_prepared(uint64_t key, bool all) noexcept {
   return found;
 }
 
+// Under the bucket's lock, and nobody is queued. Waiters counted and not found have ended in another way (fork's child
+// has a copy of the counts, a handler left the wait by longjmp): they are not waited for again.
+void wake_prepared(uint64_t key, bool all) noexcept {
+  Counts c;
+  if (!load_counts(address_of(key), &c) || c.ended == c.begun) return;
+  bool found = release_prepared(key, all);
+  store_ended(address_of(key), all || !found ? c.begun : c.ended + 2);
+}
+
 }  // namespace
 
 void condition_left(Thread* t) noexcept {
@@ -143,16 +151,8 @@ Thread* condition_wake(Thread* t) noexcept {
   WakeList list;
   {
     LockGuard guard(b.lock);
-    Counts c;
-    if (!load_counts(t->rdi, &c)) return answer(t, 0);
-    uint64_t ended = c.ended + 2 * take_queued(b, key, all, &list);
-    if ((all || !list.n) && ended != c.begun) {
-      // Nobody found: threads that ended in another way (fork's child has a copy of the counts, a handler left the
-      // wait by longjmp) are not waited for again.
-      bool found = release_prepared(key, all);
-      ended = all || !found ? c.begun : ended + 2;
-    }
-    store_ended(t->rdi, ended);
+    if (uint64_t taken = take_queued(b, key, all, &list)) count_out(key, taken);
+    if (all || !list.n) wake_prepared(key, all);
   }
   make_ready(list);
   return answer(t, 0);
@@ -213,8 +213,9 @@ Thread* post_cancel(Thread* t) noexcept {
   if (!target || target->fs != pointer)
     target = sched::g_threads.find_if([&](Thread* other) { return other->fs == pointer; });
   if (!target || target == t) return t;
-  target->cancel_posted.store(1, fenced);  // pairs with wait_or_return
-  uint64_t word = target->wait_word.load(fenced);
+  target->cancel_posted.store(1, release);  // pairs with wait_or_return
+  heavy_fence();
+  uint64_t word = target->wait_word.load(acquire);
   if (word == target->cancelable_word && sched::claim_wait(target, word)) {
     target->cancel_posted.store(0, relaxed);
     activation::finish_wait(target, -e_canceled);

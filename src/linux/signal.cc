@@ -99,6 +99,13 @@ void notify(Thread* t) noexcept {
     activation::finish_wait(t, -e_intr);
     return;
   }
+  if (activation::self()->current == t) return;  // it looks on its way out
+  // Waits that begin with a light fence: either we see the wait now, or it sees attention.
+  heavy_fence();
+  if (sched::claim_wait(t, t->wait_word.load(acquire))) {
+    activation::finish_wait(t, -e_intr);
+    return;
+  }
   // The thread may be on its way from one activation or state to another. Whatever of that is missed here, the
   // monitor's ticks see attention on a running thread.
   if (!activation::g_monitor_ticking.load(relaxed)) activation::poke_monitor();

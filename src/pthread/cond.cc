@@ -18,9 +18,13 @@ constexpr uint32_t flag_shared = 1, flag_monotonic = 2;
 Condition* ours(pthread_cond_t* cond) noexcept { return reinterpret_cast<Condition*>(cond); }
 bool is_real(pthread_cond_t* cond) noexcept { return !symbols() || (ours(cond)->flags & flag_shared); }
 
+uint64_t key_of(Condition* c) noexcept {
+  return linux_abi::key_of(reinterpret_cast<uint64_t>(c), linux_abi::KeyKind::condition);
+}
+
 // The mutex is held: `begun` is nobody else's.
 void announce(Condition* c, Thread* t) noexcept {
-  t->prepared.store(reinterpret_cast<uint64_t>(c) | 1 /* KeyKind::condition */, relaxed);
+  t->prepared.store(key_of(c), relaxed);
   c->begun.store(c->begun.load(relaxed) + 2, release);  // pairs with waiting()
 }
 
@@ -30,12 +34,35 @@ bool waiting(Condition* c) noexcept {
   return c->begun.load(acquire) != ended;   // pairs with announce
 }
 
-// One kernel thread: whatever ends the wait runs in a signal handler of this thread.
+// One thread, before the runtime has started: signal handlers of the kernel may interrupt anything, so the runtime is
+// not entered. What ends a wait runs in such a handler, and finds the waiter as others would: by `prepared`.
+void wake_alone(Condition* c, Thread* t) noexcept {
+  if (t->prepared.load(relaxed) == key_of(c)) t->prepared.store(0, relaxed);
+  c->ended.store(c->begun.load(relaxed), relaxed);
+}
+
+void leave(Condition* c, Thread* t) noexcept {
+  if (started()) {  // by a handler, perhaps
+    native(linux_abi::condition_leave, c);
+  } else if (t->prepared.load(relaxed) == key_of(c)) {
+    t->prepared.store(0, relaxed);
+    c->ended.store(c->ended.load(relaxed) + 2, relaxed);
+  }
+}
+
 long wait_alone(Condition* c, Thread* t, uint64_t deadline) noexcept {
-  auto low = static_cast<uint32_t>(reinterpret_cast<uint64_t>(c) | 1);
-  long r = kernel_wait(&t->prepared, low, deadline);
-  if (native(linux_abi::condition_leave, c)) return 0;
+  long r = kernel_wait(&t->prepared, static_cast<uint32_t>(key_of(c)), deadline);
+  if (t->prepared.load(relaxed) != key_of(c)) return 0;
+  leave(c, t);
   return r == -ETIMEDOUT ? r : 0;
+}
+
+void wake(Condition* c, uint64_t all) noexcept {
+  if (!waiting(c)) return;
+  if (__builtin_expect(started(), 1))
+    native(linux_abi::condition_wake, c, all);
+  else if (!is_guest())
+    wake_alone(c, current());
 }
 
 // Until woken: 0; -ETIMEDOUT; -ECANCELED, which the caller must look into with the mutex held.
@@ -61,7 +88,7 @@ int wait(Condition* c, pthread_mutex_t* mutex, uint64_t deadline) {
   Thread* t = current();
   announce(c, t);
   if (int error = pthread_mutex_unlock(mutex)) {
-    native(linux_abi::condition_leave, c);
+    leave(c, t);
     return error;
   }
   long result = __builtin_expect(started(), 1) ? wait_queued(c, deadline) : wait_alone(c, t, deadline);
@@ -104,13 +131,13 @@ UPCALL_EXPORT int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* 
 
 UPCALL_EXPORT int pthread_cond_signal(pthread_cond_t* cond) noexcept {
   if (is_real(cond)) return real().cond_signal(cond);
-  if (waiting(ours(cond))) native(linux_abi::condition_wake, cond, 0);
+  wake(ours(cond), 0);
   return 0;
 }
 
 UPCALL_EXPORT int pthread_cond_broadcast(pthread_cond_t* cond) noexcept {
   if (is_real(cond)) return real().cond_broadcast(cond);
-  if (waiting(ours(cond))) native(linux_abi::condition_wake, cond, 1);
+  wake(ours(cond), 1);
   return 0;
 }
 

@@ -45,5 +45,9 @@ inline long kernel_wait(const void* word, uint32_t expected, uint64_t deadline) 
   return kernel::sys(__NR_futex, word, wait_bitset_private, expected, deadline == sched::never ? nullptr : &ts,
                      nullptr, ~0u);
 }
+inline void kernel_wake(const void* word) noexcept {
+  constexpr int wake_private = 1 | 128;
+  kernel::sys(__NR_futex, word, wake_private, 1);
+}
 
 }  // namespace upcall::pthread

@@ -6,6 +6,7 @@
 
 #include "arch/x86_64/layout.h"
 #include "base/atomic.h"
+#include "base/fence.h"
 
 namespace upcall::activation {
 struct Activation;
@@ -145,6 +146,16 @@ inline uint64_t begin_wait(Thread* t) noexcept {
   // fenced: pairs with signals::post, which sets `pending` and then looks at wait_word, while the waiter
   // publishes wait_word and then looks at `pending`: one of them must see the other.
   t->wait_word.store(word, fenced);
+  return word;
+}
+
+// begin_wait without its full fence, for wakers of waits that are not fenced either: signals::notify and post_cancel
+// make up for it by heavy_fence before they give up.
+inline uint64_t begin_wait_light(Thread* t) noexcept {
+  uint64_t word = next_wait_word(t);
+  t->state.store(State::waiting, relaxed);
+  t->wait_word.store(word, release);  // pairs with claim_wait
+  light_fence();
   return word;
 }
 

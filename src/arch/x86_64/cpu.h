@@ -74,6 +74,7 @@ long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*
 long upcall_blocking_syscall(long nr, const long args[6]);
 int upcall_load_user32(const uint32_t* address, uint32_t* value);
 int upcall_load_user64(const uint64_t* address, uint64_t* value);
+int upcall_add_user64(uint64_t* address, uint64_t value);
 int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);
 int upcall_copy_user(void* to, const void* from, size_t bytes);
 long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argument, int* parent_tid,

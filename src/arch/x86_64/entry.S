@@ -291,6 +291,11 @@ FUNCTION upcall_load_user64
         mov     %rax, (%rsi)
         xor     %eax, %eax
         ret
+// int upcall_add_user64(uint64_t* address, uint64_t value): 0 or -EFAULT. Not atomic.
+FUNCTION upcall_add_user64
+        add     %rsi, (%rdi)
+        xor     %eax, %eax
+        ret
 // int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired)
 // 1 exchanged, 0 not (*expected renewed), -EFAULT
 FUNCTION upcall_cas_user32
