@@ -17,7 +17,8 @@ using Handler = Thread* (*)(Thread*);
 
 // errno values, without libc's header that makes errno a TLS access.
 inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_again = 11, e_nomem = 12, e_fault = 14,
-                      e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110, e_canceled = 125, e_restart = 512;
+                      e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110, e_canceled = 125,
+                      e_restart = 512;
 
 inline Thread* answer(Thread* t, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);

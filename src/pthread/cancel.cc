@@ -12,4 +12,11 @@ UPCALL_EXPORT int pthread_cancel(pthread_t thread) {
   return error;
 }
 
+// Remembered: a thread that may be cancelled anywhere must not be while it waits without its mutex.
+UPCALL_EXPORT int pthread_setcanceltype(int type, int* old) {
+  // Before: with ASYNCHRONOUS glibc's may not return.
+  if (symbols() && !is_guest()) current()->asynchronous_cancel = type == PTHREAD_CANCEL_ASYNCHRONOUS;
+  return real().setcanceltype(type, old);
+}
+
 }  // namespace upcall::pthread

@@ -30,8 +30,9 @@ void announce(Condition* c, Thread* t) noexcept {
 
 // Does anybody wait? `ended` first: it never passes `begun`, so if they are equal nobody did when it was read.
 bool waiting(Condition* c) noexcept {
-  uint64_t ended = c->ended.load(acquire);  // before begun; pairs with nothing: begun is the one that is published
-  return c->begun.load(acquire) != ended;   // pairs with announce
+  uint64_t ended =
+      c->ended.load(acquire);  // before begun; pairs with nothing: begun is the one that is published
+  return c->begun.load(acquire) != ended;  // pairs with announce
 }
 
 // One thread, before the runtime has started: signal handlers of the kernel may interrupt anything, so the runtime is
@@ -91,8 +92,11 @@ int wait(Condition* c, pthread_mutex_t* mutex, uint64_t deadline) {
     leave(c, t);
     return error;
   }
+  bool asynchronous = t->asynchronous_cancel;
+  if (__builtin_expect(asynchronous, 0)) real().setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
   long result = __builtin_expect(started(), 1) ? wait_queued(c, deadline) : wait_alone(c, t, deadline);
   int error = pthread_mutex_lock(mutex);
+  if (__builtin_expect(asynchronous, 0)) real().setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
   // If cancellation is disabled this was a wake-up for no reason.
   if (__builtin_expect(result == -ECANCELED, 0)) pthread_testcancel();
   if (error) return error;
@@ -115,7 +119,8 @@ UPCALL_EXPORT int pthread_cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex
   return wait(ours(cond), mutex, never);
 }
 
-UPCALL_EXPORT int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until) {
+UPCALL_EXPORT int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex,
+                                         const timespec* until) {
   if (is_real(cond)) return real().cond_timedwait(cond, mutex, until);
   if (!valid_time(until)) return EINVAL;
   clockid_t clock = ours(cond)->flags & flag_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;

@@ -37,6 +37,7 @@ void find_real() noexcept {
   find(&r.sem_clockwait, "sem_clockwait");
   find(&r.sem_trywait, "sem_trywait");
   find(&r.sem_post, "sem_post");
+  find(&r.setcanceltype, "pthread_setcanceltype");
   find(&r.cancel, "pthread_cancel");
 }
 

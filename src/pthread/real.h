@@ -20,6 +20,7 @@ struct Real {
   int (*sem_clockwait)(sem_t*, clockid_t, const timespec*);
   int (*sem_trywait)(sem_t*) noexcept;
   int (*sem_post)(sem_t*) noexcept;
+  int (*setcanceltype)(int, int*);
   int (*cancel)(pthread_t);
 };
 

@@ -28,8 +28,12 @@ inline long native(Handler handler, const void* object, uint64_t argument = 0) n
   return upcall_native_call(handler, reinterpret_cast<uint64_t>(object), argument, 0);
 }
 
-inline bool valid_time(const timespec* t) noexcept { return static_cast<uint64_t>(t->tv_nsec) < 1'000'000'000u; }
-inline bool valid_clock(clockid_t clock) noexcept { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+inline bool valid_time(const timespec* t) noexcept {
+  return static_cast<uint64_t>(t->tv_nsec) < 1'000'000'000u;
+}
+inline bool valid_clock(clockid_t clock) noexcept {
+  return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
 // As nanoseconds of CLOCK_MONOTONIC.
 inline uint64_t deadline_of(clockid_t clock, const timespec* t) noexcept {
   if (t->tv_sec < 0) return 0;
@@ -41,9 +45,10 @@ inline uint64_t deadline_of(clockid_t clock, const timespec* t) noexcept {
 // For a kernel thread: the only one of its process, or a guest. 0, -EINTR, -EAGAIN or -ETIMEDOUT.
 inline long kernel_wait(const void* word, uint32_t expected, uint64_t deadline) noexcept {
   constexpr int wait_bitset_private = 9 | 128;
-  timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u), static_cast<long>(deadline % 1'000'000'000u)};
-  return kernel::sys(__NR_futex, word, wait_bitset_private, expected, deadline == sched::never ? nullptr : &ts,
-                     nullptr, ~0u);
+  timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
+                 static_cast<long>(deadline % 1'000'000'000u)};
+  return kernel::sys(__NR_futex, word, wait_bitset_private, expected,
+                     deadline == sched::never ? nullptr : &ts, nullptr, ~0u);
 }
 inline void kernel_wake(const void* word) noexcept {
   constexpr int wake_private = 1 | 128;

@@ -77,7 +77,8 @@ struct Thread {
   // The condition (key) that the thread is about to wait for: counted as a waiter, not in the queue yet. Anything
   // else when it gets there: a waker was faster. See linux/native_wait.cc.
   atomic<uint64_t> prepared;
-  uint64_t cancelable_word;         // the wait word of the last wait that a cancellation may end
+  uint64_t cancelable_word;        // the wait word of the last wait that a cancellation may end
+  bool asynchronous_cancel;        // pthread_setcanceltype's, as the thread itself has set it
   atomic<uint32_t> cancel_posted;  // pthread_cancel has been called; the next such wait ends at once
 
   // What the kernel would know.

@@ -11,7 +11,8 @@ static bool ready = false;
 
 int main() {
   for (const int flags : {0, SA_RESTART}) {
-    install(SIGALRM, [](int) { ++handled; }, flags);
+    install(
+        SIGALRM, [](int) { ++handled; }, flags);
     const itimerval often = {{0, 3000}, {0, 3000}}, off = {};
     CHECK_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
     pthread_mutex_lock(&mutex);

@@ -117,10 +117,36 @@ static void at_once() {
   pthread_mutex_unlock(&mutex);
 }
 
+// A thread that may be cancelled anywhere still has the mutex in its clean-up.
+static void asynchronous() {
+  static std::atomic<bool> entered;
+  entered = false;
+  const pthread_t thread = start([] {
+    pthread_mutex_lock(&mutex);
+    pthread_cleanup_push(
+        [](void*) {
+          CHECK_EQ(pthread_mutex_trylock(&mutex), EBUSY);
+          pthread_mutex_unlock(&mutex);
+        },
+        nullptr);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+    entered = true;
+    for (;;) pthread_cond_wait(&cond, &mutex);
+    pthread_cleanup_pop(0);
+  });
+  while (!entered) nap(kMs);
+  settle();
+  CHECK_EQ(pthread_cancel(thread), 0);
+  CHECK(join(thread) == PTHREAD_CANCELED);
+  CHECK_EQ(pthread_mutex_trylock(&mutex), 0);
+  pthread_mutex_unlock(&mutex);
+}
+
 int main() {
   beside_others(false);
   beside_others(true);
   disabled();
   at_once();
+  asynchronous();
   beside_others(false);
 }

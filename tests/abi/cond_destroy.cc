@@ -24,7 +24,9 @@ int main() {
         pthread_cond_signal(&arrived);
         const timespec deadline = after_ns(15 * kSecond, CLOCK_REALTIME);
         while (!go)
-          CHECK_EQ(i % 2 == 0 ? pthread_cond_wait(cond, &mutex) : pthread_cond_timedwait(cond, &mutex, &deadline), 0);
+          CHECK_EQ(
+              i % 2 == 0 ? pthread_cond_wait(cond, &mutex) : pthread_cond_timedwait(cond, &mutex, &deadline),
+              0);
         pthread_mutex_unlock(&mutex);
       }));
     pthread_mutex_lock(&mutex);

@@ -23,7 +23,8 @@ static void consumer() {
 
 int main() {
   install(SIGUSR1, [](int) { ++handled; });
-  install(SIGUSR2, [](int) { ++handled; }, SA_RESTART);
+  install(
+      SIGUSR2, [](int) { ++handled; }, SA_RESTART);
   install(SIGURG, SIG_DFL);
   std::vector<pthread_t> consumers;
   for (int i = 0; i < 6; ++i) consumers.push_back(start(consumer));

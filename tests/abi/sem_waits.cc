@@ -36,7 +36,8 @@ static void alone() {
 
 static void interrupted() {
   install(SIGUSR1, [](int) { ++handled; });
-  install(SIGUSR2, [](int) { ++handled; }, SA_RESTART);
+  install(
+      SIGUSR2, [](int) { ++handled; }, SA_RESTART);
   for (int timed = 0; timed < 2; ++timed) {
     static std::atomic<int> step;
     step = 0;
