@@ -69,7 +69,7 @@ void wake(Condition* c, uint64_t all) noexcept {
 // Until woken: 0; -ETIMEDOUT; -ECANCELED, which the caller must look into with the mutex held.
 long wait_queued(Condition* c, uint64_t deadline) noexcept {
   long r;
-  do r = native(linux_abi::condition_wait, c, deadline);
+  do r = upcall_native_call_here(linux_abi::condition_wait, reinterpret_cast<uint64_t>(c), deadline, 0);
   while (r == -EINTR || r == -linux_abi::e_restart);
   return r;
 }

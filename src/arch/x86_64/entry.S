@@ -217,6 +217,11 @@ FUNCTION upcall_native_call
         rdgsbase %rax
         test    %rax, %rax
         jz      1f
+        // Same, by a caller that knows that it is on an activation.
+        .globl upcall_native_call_here
+        .hidden upcall_native_call_here
+        .type upcall_native_call_here, @function
+upcall_native_call_here:
         pop     %r8
         movl    $1, %gs:A_IN_RUNTIME
         mov     %gs:A_CURRENT, %r9
