@@ -38,7 +38,8 @@ void count_out(uint64_t key, uint64_t waiters = 1) noexcept {
 }
 
 // Under the bucket's lock: t enters its queue. Returns the wait word, 0 if the timer could not be armed.
-inline __attribute__((always_inline)) uint64_t enqueue(Bucket& b, Thread* t, uint64_t key, uint64_t deadline) noexcept {
+inline __attribute__((always_inline)) uint64_t enqueue(Bucket& b, Thread* t, uint64_t key,
+                                                       uint64_t deadline) noexcept {
   t->wait_key = key;
   t->wait_bits = 0;
   t->timeout_result = -e_timedout;
@@ -77,7 +78,8 @@ bool time_is_over(uint64_t deadline) noexcept { return deadline != never && dead
 
 // Under the bucket's lock: takes waiters of `key` out of the queue until one, or all, are woken. One whose wait has
 // been claimed by a timer or signal goes too: it is on its way out, and must not find the condition again.
-inline __attribute__((always_inline)) uint64_t take_queued(Bucket& b, uint64_t key, bool all, WakeList* list) noexcept {
+inline __attribute__((always_inline)) uint64_t take_queued(Bucket& b, uint64_t key, bool all,
+                                                           WakeList* list) noexcept {
   uint64_t taken = 0;
   for (Thread* t = b.head; t && (all || !list->n);) {
     Thread* next = t->wait_next;

@@ -10,10 +10,11 @@ Real g_real;
 
 namespace {
 
-// The default version of a name, or the one that is asked for.
+// The next definition, which may be a sanitizer's; of several versions in libc the default one (dlvsym would pass
+// over objects without that version).
 template <typename F>
-void find(F** to, const char* name, const char* version = nullptr) noexcept {
-  void* f = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
+void find(F** to, const char* name) noexcept {
+  void* f = dlsym(RTLD_NEXT, name);
   if (!f) fatal_exit(126, "this C library lacks a pthread function");
   *to = reinterpret_cast<F*>(f);
 }
@@ -24,14 +25,13 @@ __attribute__((constructor)) void load() noexcept { find_real(); }
 
 void find_real() noexcept {
   Real& r = g_real;
-  constexpr const char* version = "GLIBC_2.3.2";  // earlier ones have another layout
-  find(&r.cond_init, "pthread_cond_init", version);
-  find(&r.cond_destroy, "pthread_cond_destroy", version);
-  find(&r.cond_wait, "pthread_cond_wait", version);
-  find(&r.cond_timedwait, "pthread_cond_timedwait", version);
+  find(&r.cond_init, "pthread_cond_init");
+  find(&r.cond_destroy, "pthread_cond_destroy");
+  find(&r.cond_wait, "pthread_cond_wait");
+  find(&r.cond_timedwait, "pthread_cond_timedwait");
   find(&r.cond_clockwait, "pthread_cond_clockwait");
-  find(&r.cond_signal, "pthread_cond_signal", version);
-  find(&r.cond_broadcast, "pthread_cond_broadcast", version);
+  find(&r.cond_signal, "pthread_cond_signal");
+  find(&r.cond_broadcast, "pthread_cond_broadcast");
   find(&r.sem_wait, "sem_wait");
   find(&r.sem_timedwait, "sem_timedwait");
   find(&r.sem_clockwait, "sem_clockwait");

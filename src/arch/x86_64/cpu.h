@@ -69,8 +69,8 @@ int upcall_native_yield();
 // noexcept: a caller needs no tables of its own for a cancelled thread that unwinds from here.
 long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a, uint64_t b,
                         uint64_t c) noexcept;
-long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a, uint64_t b,
-                             uint64_t c) noexcept;
+long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a,
+                             uint64_t b, uint64_t c) noexcept;
 [[noreturn]] void upcall_resume(upcall::sched::Thread*);
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);
