@@ -119,6 +119,7 @@ struct Runtime {
   bool sentinel = true;            // false: only the monitor looks for unseen blocking
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
+  bool symbols = false;          // functions interposed by symbol are ours, not glibc's
   atomic<uint32_t> sleeping{0};  // processors in a kernel sleep
   atomic<uint32_t> spinning{0};  // idle processors that look for work
   uint64_t xsave_features = 3;

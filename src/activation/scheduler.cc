@@ -367,9 +367,10 @@ void kick(Processor* p) noexcept {
 }
 
 void finish_wait(Thread* t, long result) noexcept {
-  if (t->wait_bucket.load(relaxed)) g_unlink_waiter(t);
+  t->rax = static_cast<uint64_t>(result);  // before: g_unlink_waiter looks at it
+  // acquire: pairs with linux/bucket.h's unlink; a waker of the same bucket may have taken the thread out.
+  if (t->wait_bucket.load(acquire)) g_unlink_waiter(t);
   if (t->timer_index != sched::no_timer) t->timers->cancel(t);
-  t->rax = static_cast<uint64_t>(result);
   ready(t);
 }
 

@@ -4,65 +4,43 @@
 
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
-#include "linux/linux.h"
+#include "linux/bucket.h"
 
 namespace upcall::linux_abi {
 
-namespace {
-
-struct alignas(64) Bucket {
-  SpinLock lock{Rank::futex_bucket};
-  Thread* head = nullptr;
-  Thread* tail = nullptr;
-};
-
-constexpr uint32_t bucket_bits = 12;
 Bucket g_buckets[1u << bucket_bits];
 
-Bucket& bucket_of(uint64_t key) noexcept {
-  return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)];
-}
-
-// Threads with a priority wait before those with a lower one, as in the kernel.
-void link(Bucket& b, Thread* t) noexcept {
-  if (__builtin_expect(t->sched_priority != 0, 0)) {
-    Thread* after = b.head;
-    while (after && after->sched_priority >= t->sched_priority) after = after->wait_next;
-    if (after) {
-      t->wait_next = after;
-      t->wait_prev = after->wait_prev;
-      (after->wait_prev ? after->wait_prev->wait_next : b.head) = t;
-      after->wait_prev = t;
-      t->wait_bucket.store(&b, relaxed);
-      return;
-    }
+// Behind those with the same or a higher priority, as in the kernel.
+void link_by_priority(Bucket& b, Thread* t) noexcept {
+  Thread* after = b.head;
+  while (after && after->sched_priority >= t->sched_priority) after = after->wait_next;
+  if (!after) {
+    link_last(b, t);
+    return;
   }
-  t->wait_next = nullptr;
-  t->wait_prev = b.tail;
-  if (b.tail)
-    b.tail->wait_next = t;
-  else
-    b.head = t;
-  b.tail = t;
+  t->wait_next = after;
+  t->wait_prev = after->wait_prev;
+  (after->wait_prev ? after->wait_prev->wait_next : b.head) = t;
+  after->wait_prev = t;
   t->wait_bucket.store(&b, relaxed);
 }
 
-// Out of the list, wait_bucket left as it is: a waiter on its way to another bucket must never look unlinked to the
-// one who has claimed it (unlink_waiter).
-void detach(Bucket& b, Thread* t) noexcept {
-  if (t->wait_prev)
-    t->wait_prev->wait_next = t->wait_next;
-  else
-    b.head = t->wait_next;
-  if (t->wait_next)
-    t->wait_next->wait_prev = t->wait_prev;
-  else
-    b.tail = t->wait_prev;
-}
-
-void unlink(Bucket& b, Thread* t) noexcept {
-  detach(b, t);
-  t->wait_bucket.store(nullptr, release);  // pairs with unlink_waiter's load
+void make_ready(const WakeList& list) noexcept {
+  if (!list.n) return;
+  Activation* a = activation::self();
+  bool single = list.n == 1;
+  a->processor->counters.futex_wakes += list.n;
+  for (Thread* t = list.head; t;) {
+    Thread* next = t->wait_next;
+    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    t->rax = 0;
+    if (single)
+      activation::ready(t);
+    else
+      activation::ready_last(a, t);
+    t = next;
+  }
+  activation::yield_to_woken(a);
 }
 
 // The caller has claimed t's wait, so nobody else makes it ready; only a requeue may still move it.
@@ -70,9 +48,13 @@ void unlink_waiter(Thread* t) noexcept {
   while (void* at = t->wait_bucket.load(acquire)) {
     auto& b = *static_cast<Bucket*>(at);
     LockGuard guard(b.lock);
-    if (t->wait_bucket.load(relaxed) == &b) unlink(b, t);
+    if (t->wait_bucket.load(relaxed) != &b) continue;
+    unlink(b, t);
+    if (key_kind(t->wait_key) == KeyKind::condition) condition_left(t);
   }
 }
+
+namespace {
 
 // Two buckets in address order; the same one once.
 class TwoLocks {
@@ -93,22 +75,6 @@ class TwoLocks {
   Bucket& second_;
 };
 
-// Threads whose wait has been claimed, to be made ready once the locks are released.
-struct WakeList {
-  Thread* head = nullptr;
-  Thread* tail = nullptr;
-  uint32_t n = 0;
-  void add(Thread* t) noexcept {
-    t->wait_next = nullptr;
-    if (tail)
-      tail->wait_next = t;
-    else
-      head = t;
-    tail = t;
-    ++n;
-  }
-};
-
 // Under b's lock: claims up to `limit` waiters of `key`.
 void collect(Bucket& b, uint64_t key, uint32_t bits, uint32_t limit, WakeList* list) noexcept {
   for (Thread* t = b.head; t && list->n < limit;) {
@@ -119,24 +85,6 @@ void collect(Bucket& b, uint64_t key, uint32_t bits, uint32_t limit, WakeList* l
     }
     t = next;
   }
-}
-
-void make_ready(const WakeList& list) noexcept {
-  if (!list.n) return;
-  Activation* a = activation::self();
-  bool single = list.n == 1;
-  a->processor->counters.futex_wakes += list.n;
-  for (Thread* t = list.head; t;) {
-    Thread* next = t->wait_next;
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
-    t->rax = 0;
-    if (single)
-      activation::ready(t);
-    else
-      activation::ready_last(a, t);
-    t = next;
-  }
-  activation::yield_to_woken(a);
 }
 
 long wake(uint64_t key, uint32_t limit, uint32_t bits) noexcept {

@@ -17,7 +17,8 @@ using Handler = Thread* (*)(Thread*);
 
 // errno values, without libc's header that makes errno a TLS access.
 inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_again = 11, e_nomem = 12, e_fault = 14,
-                      e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110;
+                      e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110, e_canceled = 125,
+                      e_restart = 512;
 
 inline Thread* answer(Thread* t, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);
@@ -45,6 +46,33 @@ void futex_wake_all(uint32_t* address) noexcept;
 void futex_wake_one(uint32_t* address) noexcept;
 void reset_futexes() noexcept;
 void init_futexes() noexcept;
+
+// --- native_wait.cc: handlers of upcall_native_call for src/pthread
+// Arguments: condition, deadline. 0 woken, -ETIMEDOUT; -ECANCELED: pthread_cancel; -EINTR, -ERESTART: wait again.
+Thread* condition_wait(Thread*) noexcept;
+// Arguments: condition, 0 one or 1 all.
+Thread* condition_wake(Thread*) noexcept;
+// Argument: condition. The caller has announced a wait and does not wait: 1 if it was woken meanwhile, else 0.
+Thread* condition_leave(Thread*) noexcept;
+// Arguments: semaphore, deadline. 0: look at the value again; -EINTR, -ERESTART (SA_RESTART), -ETIMEDOUT, -ECANCELED.
+Thread* semaphore_wait(Thread*) noexcept;
+Thread* semaphore_wake(Thread*) noexcept;
+// Argument: a thread pointer. Ends that thread's native wait, now or when it begins.
+Thread* post_cancel(Thread*) noexcept;
+// The low bits of a key (addresses are multiples of 4): a wake-up of one kind never meets waiters of another.
+enum class KeyKind : uint8_t { futex = 0, condition = 1, semaphore = 2 };
+inline uint64_t key_of(uint64_t address, KeyKind kind) noexcept {
+  return (address & ~3ul) | static_cast<uint64_t>(kind);
+}
+
+// What a condition variable is made of; as glibc's private one when nobody waits (begun == ended).
+struct Condition {
+  atomic<uint64_t> begun;  // twice the number of waits begun: changed under the program's mutex
+  atomic<uint64_t> ended;  // twice the number of those over: changed under the bucket's lock
+  uint32_t unused[5];
+  uint32_t flags;  // glibc's __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC
+  uint64_t unused2;
+};
 
 // --- time.cc
 Thread* sys_nanosleep(Thread*) noexcept;

@@ -91,14 +91,23 @@ bool wants(const Thread* t, int signal) noexcept {
   return !(t->signals.mask.load(relaxed) & bit(signal)) || (t->sigwait_set & bit(signal));
 }
 
+bool end_wait(Thread* t, uint64_t word) noexcept {
+  if (!sched::claim_wait(t, word)) return false;
+  // It may have looked already and have begun to wait again: it finds nothing then, and repeats the call.
+  t->attention.store(1, relaxed);
+  activation::finish_wait(t, -e_intr);
+  return true;
+}
+
 // The thread has something to look at. Whatever it does, it must come to look soon.
 void notify(Thread* t) noexcept {
   t->attention.store(1, fenced);  // pairs with begin_wait, enter_kernel: see there
-  uint64_t word = t->wait_word.load(fenced);
-  if (sched::claim_wait(t, word)) {
-    activation::finish_wait(t, -e_intr);
-    return;
-  }
+  if (end_wait(t, t->wait_word.load(fenced))) return;
+  if (activation::self()->current == t) return;  // it looks on its way out
+  // Waits that begin with a light fence: either we see the wait now, or it sees attention.
+  heavy_fence();
+  uint64_t word = t->wait_word.load(acquire);
+  if (word == t->cancelable_word && end_wait(t, word)) return;
   // The thread may be on its way from one activation or state to another. Whatever of that is missed here, the
   // monitor's ticks see attention on a running thread.
   if (!activation::g_monitor_ticking.load(relaxed)) activation::poke_monitor();

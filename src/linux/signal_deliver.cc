@@ -96,6 +96,10 @@ bool restartable(int64_t nr) noexcept {
 }
 
 void restart_call(Thread* t) noexcept {
+  if (t->nr < 0) {  // upcall_native_call: its caller repeats it
+    t->rax = static_cast<uint64_t>(-e_restart);
+    return;
+  }
   t->rip -= STUB_RESTART_OFFSET;
   t->rax = static_cast<uint64_t>(t->nr);
 }
@@ -148,6 +152,7 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable,
                         relaxed);
   t->kind = CONTEXT_REGISTERS;
+  t->native = 0;
   t->rip = action.handler;
   t->rdi = static_cast<uint64_t>(signal);
   t->rsi = at + offsetof(Frame, info);

@@ -55,6 +55,13 @@ void parse_quantum(const char* value) noexcept {
   g_config.quantum_ns = ns;
 }
 
+bool parse_switch(const char* name, const char* value) noexcept {
+  const char* end;
+  if (starts_with(value, "on", &end) && !*end) return true;
+  if (starts_with(value, "off", &end) && !*end) return false;
+  reject(name, value, "on or off is expected");
+}
+
 void parse_topics(const char* value) noexcept {
   constexpr struct {
     const char* name;
@@ -104,6 +111,8 @@ void read_environment(char** env) noexcept {
       if (!parse_number(v, &n, &rest) || *rest || n < 1 || n > 1u << 18)
         reject("UPCALL_ACTIVATIONS", v, "a number from 1 to 262144 is expected");
       g_config.activations = static_cast<uint32_t>(n);
+    } else if ((v = value_of(*env, "UPCALL_SYMBOLS")) && *v) {
+      g_config.symbols = parse_switch("UPCALL_SYMBOLS", v);
     } else if ((v = value_of(*env, "UPCALL_STATS")) && *v) {
       g_config.stats = *v != '0';
     } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {

@@ -107,6 +107,7 @@ bool start_runtime(Thread* t) noexcept {
             << " places could not be redirected (UPCALL_LOG=patch lists them); running on kernel threads")
         .write();
     g_usable = false;
+    g_runtime.symbols = false;
     return false;
   }
   if (!make_processors(choose_processors())) return false;
@@ -195,6 +196,7 @@ __attribute__((constructor)) void load(int, char**, char** env) {
   patch::configure({reinterpret_cast<void*>(&upcall_entry), wants_substitution});
   patch::patch_process(log_on(Topic::syscall) ? patch::Phase::all : patch::Phase::thread_creation);
   g_usable = true;
+  g_runtime.symbols = runtime::g_config.symbols;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "arch/x86_64/layout.h"
 #include "base/atomic.h"
+#include "base/fence.h"
 
 namespace upcall::activation {
 struct Activation;
@@ -48,7 +49,7 @@ struct Thread {
   atomic<uint32_t> attention;
   uint32_t mxcsr;
   uint32_t fcw;
-  uint32_t pad0;
+  uint32_t native;     // came by a function call: only what the ABI keeps over one is in the context
   void* signal_frame;  // kind CONTEXT_SIGNAL_FRAME: the ucontext to return through
 
   // Scheduling.
@@ -73,6 +74,12 @@ struct Thread {
   uint64_t deadline;       // nanoseconds of CLOCK_MONOTONIC
   int64_t timeout_result;  // what the wait answers when its time is over
   uint64_t sigwait_set;    // waiting for one of these signals (sigtimedwait), else 0
+  // The condition (key) that the thread is about to wait for: counted as a waiter, not in the queue yet. Anything
+  // else when it gets there: a waker was faster. See linux/native_wait.cc.
+  atomic<uint64_t> prepared;
+  uint64_t cancelable_word;        // the wait word of the last wait that a cancellation may end
+  bool asynchronous_cancel;        // pthread_setcanceltype's, as the thread itself has set it
+  atomic<uint32_t> cancel_posted;  // pthread_cancel has been called; the next such wait ends at once
 
   // What the kernel would know.
   int32_t tid;
@@ -119,6 +126,7 @@ static_assert(offsetof(Thread, flags) == T_FLAGS && offsetof(Thread, nr) == T_NR
               offsetof(Thread, fs) == T_FS);
 static_assert(offsetof(Thread, kind) == T_KIND && offsetof(Thread, fpu) == T_FPU);
 static_assert(offsetof(Thread, attention) == T_ATTENTION && offsetof(Thread, mxcsr) == T_MXCSR);
+static_assert(offsetof(Thread, native) == T_NATIVE);
 static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);
 static_assert(sizeof(Thread) <= T_VECTORS);
 static_assert(T_VECTORS + T_VECTORS_SIZE <= T_X87 && T_X87 + 108 <= T_SIZE && T_SIZE % 64 == 0);
@@ -128,13 +136,27 @@ inline bool claim_wait(Thread* t, uint64_t word) noexcept {
   // acq_rel: pairs with begin_wait's release; the winner reads what the waiter wrote before it.
   return (word & 1) && t->wait_word.compare_exchange_strong(word, word & ~1ul, acq_rel, relaxed);
 }
+// The word that the next begin_wait will publish.
+inline uint64_t next_wait_word(const Thread* t) noexcept {
+  return ((t->wait_word.load(relaxed) >> 1) + 1) << 1 | 1;
+}
 // Announces a new wait; returns the word that a waker must claim.
 inline uint64_t begin_wait(Thread* t) noexcept {
-  uint64_t word = ((t->wait_word.load(relaxed) >> 1) + 1) << 1 | 1;
+  uint64_t word = next_wait_word(t);
   t->state.store(State::waiting, relaxed);
   // fenced: pairs with signals::post, which sets `pending` and then looks at wait_word, while the waiter
   // publishes wait_word and then looks at `pending`: one of them must see the other.
   t->wait_word.store(word, fenced);
+  return word;
+}
+
+// begin_wait without its full fence, for wakers of waits that are not fenced either: signals::notify and post_cancel
+// make up for it by heavy_fence before they give up.
+inline uint64_t begin_wait_light(Thread* t) noexcept {
+  uint64_t word = next_wait_word(t);
+  t->state.store(State::waiting, relaxed);
+  t->wait_word.store(word, release);  // pairs with claim_wait
+  light_fence();
   return word;
 }
 

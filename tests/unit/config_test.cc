@@ -88,6 +88,26 @@ TEST_F(ConfigDeathTest, BadProcessors) {
   }
 }
 
+TEST_F(ConfigTest, Symbols) {
+  EXPECT_TRUE(Config().symbols);
+  read_one("UPCALL_SYMBOLS=off");
+  EXPECT_FALSE(g_config.symbols);
+  read_one("UPCALL_SYMBOLS=on");
+  EXPECT_TRUE(g_config.symbols);
+}
+
+TEST_F(ConfigDeathTest, BadSymbols) {
+  for (const char* value : {"0", "1", "no", "offf", "of", "ON"}) {
+    EXPECT_EXIT(
+        {
+          read_one(std::string("UPCALL_SYMBOLS=") + value);
+          _exit(0);
+        },
+        ::testing::ExitedWithCode(2), "UPCALL_SYMBOLS=.*on or off")
+        << value;
+  }
+}
+
 TEST_F(ConfigTest, Topics) {
   read_one("UPCALL_LOG=sched,patch");
   EXPECT_TRUE(upcall::log_on(upcall::Topic::sched));

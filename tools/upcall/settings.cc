@@ -124,6 +124,11 @@ std::string check_flag(const std::string& source, const std::string& value) {
   return value;
 }
 
+std::string check_switch(const std::string& source, const std::string& value) {
+  if (value != "on" && value != "off") refuse(source, value, "on or off");
+  return value;
+}
+
 }  // namespace
 
 std::vector<int> usable_cpus() {
@@ -166,6 +171,8 @@ void apply_settings(const RunSettings& settings, Environment& environment) {
         [](const auto& source, const auto& value, bool) { return check_log(source, value); });
   apply("--stats", settings.stats ? "1" : "", "UPCALL_STATS",
         [](const auto& source, const auto& value, bool) { return check_flag(source, value); });
+  apply("", "", "UPCALL_SYMBOLS",
+        [](const auto& source, const auto& value, bool) { return check_switch(source, value); });
 }
 
 }  // namespace upcall::tool

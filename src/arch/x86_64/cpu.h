@@ -66,12 +66,17 @@ extern const char upcall_restorer[], upcall_kernel_restorer[];
 
 void upcall_entry();
 int upcall_native_yield();
-long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a, uint64_t b, uint64_t c);
+// noexcept: a caller needs no tables of its own for a cancelled thread that unwinds from here.
+long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a, uint64_t b,
+                        uint64_t c) noexcept;
+long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a,
+                             uint64_t b, uint64_t c) noexcept;
 [[noreturn]] void upcall_resume(upcall::sched::Thread*);
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);
 int upcall_load_user32(const uint32_t* address, uint32_t* value);
 int upcall_load_user64(const uint64_t* address, uint64_t* value);
+int upcall_add_user64(uint64_t* address, uint64_t value);
 int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);
 int upcall_copy_user(void* to, const void* from, size_t bytes);
 long upcall_clone(unsigned long flags, void* stack, void (*f)(void*), void* argument, int* parent_tid,

@@ -32,6 +32,7 @@ FUNCTION upcall_entry
         mov     %r11, T_RIP(%rcx)
         mov     %rsp, T_RSP(%rcx)
         mov     %rax, T_NR(%rcx)
+        movl    $0, T_NATIVE(%rcx)
         mov     %rbx, T_RBX(%rcx)
         mov     %rdx, T_RDX(%rcx)
         mov     %rsi, T_RSI(%rcx)
@@ -64,6 +65,8 @@ FUNCTION upcall_entry
         or      %gs:A_RESCHED, %ecx
         jnz     .Lresume_slow
 .Lresume_registers:
+        cmpl    $0, T_NATIVE(%rax)
+        jne     .Lresume_native
         mov     %rax, %r11
         mov     T_FLAGS(%r11), %rcx
         test    $0x40500, %ecx                  // AC, DF, TF: only popfq sets these
@@ -93,6 +96,22 @@ FUNCTION upcall_entry
         mov     %rcx, %r11
         movl    $0, %gs:A_IN_RUNTIME
         jmp     *%rcx
+
+        // Back from a function call. By ret, as the CPU predicts: the thread that went to sleep here and the one that
+        // wakes up have mostly made the same calls. The word below the stack pointer was the return address before.
+.Lresume_native:
+        mov     %rax, %r11
+        mov     T_RBX(%r11), %rbx
+        mov     T_RBP(%r11), %rbp
+        mov     T_R12(%r11), %r12
+        mov     T_R13(%r11), %r13
+        mov     T_R14(%r11), %r14
+        mov     T_R15(%r11), %r15
+        mov     T_RAX(%r11), %rax
+        mov     T_RSP(%r11), %rsp
+        push    T_RIP(%r11)
+        movl    $0, %gs:A_IN_RUNTIME
+        ret
 
 .Lresume_flags_slow:
         push    %rcx
@@ -178,6 +197,7 @@ sched_yield:
         mov     %r15, T_R15(%rdi)
         movq    $0x202, T_FLAGS(%rdi)
         movq    $24, T_NR(%rdi)
+        movl    $1, T_NATIVE(%rdi)
         mov     %gs:A_STACK, %rsp
         cmpl    $0, %gs:A_LOST
         jne     2f
@@ -197,6 +217,11 @@ FUNCTION upcall_native_call
         rdgsbase %rax
         test    %rax, %rax
         jz      1f
+        // Same, by a caller that knows that it is on an activation.
+        .globl upcall_native_call_here
+        .hidden upcall_native_call_here
+        .type upcall_native_call_here, @function
+upcall_native_call_here:
         pop     %r8
         movl    $1, %gs:A_IN_RUNTIME
         mov     %gs:A_CURRENT, %r9
@@ -213,6 +238,7 @@ FUNCTION upcall_native_call
         mov     %rcx, T_RDX(%r9)
         movq    $0x202, T_FLAGS(%r9)
         movq    $-1, T_NR(%r9)
+        movl    $1, T_NATIVE(%r9)
         mov     %gs:A_STACK, %rsp
         mov     %rdi, %rax
         mov     %r9, %rdi
@@ -268,6 +294,11 @@ FUNCTION upcall_load_user32
 FUNCTION upcall_load_user64
         mov     (%rdi), %rax
         mov     %rax, (%rsi)
+        xor     %eax, %eax
+        ret
+// int upcall_add_user64(uint64_t* address, uint64_t value): 0 or -EFAULT. Not atomic.
+FUNCTION upcall_add_user64
+        add     %rsi, (%rdi)
         xor     %eax, %eax
         ret
 // int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired)

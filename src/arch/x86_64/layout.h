@@ -26,6 +26,7 @@
 #define T_ATTENTION 152
 #define T_MXCSR 156
 #define T_FCW 160
+#define T_NATIVE 164
 #define T_SIGFRAME 168
 #define T_VECTORS 1024
 #define T_VECTORS_SIZE 2112

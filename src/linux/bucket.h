@@ -1,0 +1,85 @@
+// Where threads wait for something in the program's memory: a list per hash of its address. Nothing in that memory
+// points at a thread, so it may be unmapped, or inherited by a fork's child, at any time.
+#pragma once
+
+#include "linux/linux.h"
+
+namespace upcall::linux_abi {
+
+struct alignas(64) Bucket {
+  SpinLock lock{Rank::futex_bucket};
+  Thread* head = nullptr;
+  Thread* tail = nullptr;
+};
+
+inline constexpr uint32_t bucket_bits = 12;
+extern Bucket g_buckets[1u << bucket_bits];
+
+inline Bucket& bucket_of(uint64_t key) noexcept {
+  return g_buckets[(key >> 2) * 0x9E3779B97F4A7C15ull >> (64 - bucket_bits)];
+}
+
+inline KeyKind key_kind(uint64_t key) noexcept { return static_cast<KeyKind>(key & 3); }
+
+inline void link_last(Bucket& b, Thread* t) noexcept {
+  t->wait_next = nullptr;
+  t->wait_prev = b.tail;
+  if (b.tail)
+    b.tail->wait_next = t;
+  else
+    b.head = t;
+  b.tail = t;
+  t->wait_bucket.store(&b, relaxed);
+}
+
+void link_by_priority(Bucket& b, Thread* t) noexcept;
+inline void link(Bucket& b, Thread* t) noexcept {
+  if (__builtin_expect(t->sched_priority != 0, 0))
+    link_by_priority(b, t);
+  else
+    link_last(b, t);
+}
+
+// Out of the list, wait_bucket left as it is: a waiter on its way to another bucket must never look unlinked to the
+// one who has claimed it (unlink_waiter).
+inline void detach(Bucket& b, Thread* t) noexcept {
+  if (t->wait_prev)
+    t->wait_prev->wait_next = t->wait_next;
+  else
+    b.head = t->wait_next;
+  if (t->wait_next)
+    t->wait_next->wait_prev = t->wait_prev;
+  else
+    b.tail = t->wait_prev;
+}
+
+inline void unlink(Bucket& b, Thread* t) noexcept {
+  detach(b, t);
+  t->wait_bucket.store(nullptr, release);  // pairs with the loads of unlink_waiter and finish_wait
+}
+
+// Threads whose wait has been claimed, to be made ready once the locks are released.
+struct WakeList {
+  Thread* head = nullptr;
+  Thread* tail = nullptr;
+  uint32_t n = 0;
+  void add(Thread* t) noexcept {
+    t->wait_next = nullptr;
+    if (tail)
+      tail->wait_next = t;
+    else
+      head = t;
+    tail = t;
+    ++n;
+  }
+};
+void make_ready(const WakeList& list) noexcept;
+
+// Takes a claimed waiter out of its bucket, if nobody else has: g_unlink_waiter.
+void unlink_waiter(Thread* t) noexcept;
+
+// --- native_wait.cc. Under the bucket's lock: a timer, a signal or a cancellation has taken t out of a condition's
+// queue; t->rax says which.
+void condition_left(Thread* t) noexcept;
+
+}  // namespace upcall::linux_abi

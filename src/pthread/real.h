@@ -1,0 +1,38 @@
+// glibc's own functions behind those that are interposed here: for process-shared objects, for UPCALL_SYMBOLS=off, and
+// where the program runs on kernel threads.
+#pragma once
+
+#include <pthread.h>
+#include <semaphore.h>
+
+namespace upcall::pthread {
+
+struct Real {
+  int (*cond_init)(pthread_cond_t*, const pthread_condattr_t*) noexcept;
+  int (*cond_destroy)(pthread_cond_t*) noexcept;
+  int (*cond_wait)(pthread_cond_t*, pthread_mutex_t*);
+  int (*cond_timedwait)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
+  int (*cond_clockwait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+  int (*cond_signal)(pthread_cond_t*) noexcept;
+  int (*cond_broadcast)(pthread_cond_t*) noexcept;
+  int (*sem_wait)(sem_t*);
+  int (*sem_timedwait)(sem_t*, const timespec*);
+  int (*sem_clockwait)(sem_t*, clockid_t, const timespec*);
+  int (*sem_trywait)(sem_t*) noexcept;
+  int (*sem_post)(sem_t*) noexcept;
+  int (*setcanceltype)(int, int*);
+  int (*cancel)(pthread_t);
+};
+
+extern Real g_real;
+void find_real() noexcept;
+// Found when the library is loaded; earlier only by a program's own early code (IFUNC resolvers).
+inline const Real& real() noexcept {
+  if (__builtin_expect(!g_real.cancel, 0)) find_real();
+  return g_real;
+}
+
+// The definition of an interposed function: what programs, and libraries, find first.
+#define UPCALL_EXPORT extern "C" __attribute__((visibility("default")))
+
+}  // namespace upcall::pthread
