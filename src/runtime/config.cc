@@ -111,6 +111,12 @@ void read_environment(char** env) noexcept {
     } else if ((v = value_of(*env, "UPCALL_STATS_PID")) && *v) {
       const char* rest;
       parse_number(v, &g_config.stats_pid, &rest);
+    } else if ((v = value_of(*env, "UPCALL_SYMBOLS")) && *v) {
+      const char* rest;
+      bool on = starts_with(v, "on", &rest) && !*rest;
+      if (!on && !(starts_with(v, "off", &rest) && !*rest))
+        reject("UPCALL_SYMBOLS", v, "on or off is expected");
+      g_config.symbols = on;
     } else if ((v = value_of(*env, "UPCALL_LOG")) && *v) {
       parse_topics(v);
     }

@@ -10,6 +10,7 @@ struct Config {
   uint64_t quantum_ns = 10'000'000;  // 0: no time slices
   bool sentinel = true;              // false: the monitor alone looks for unseen blocking
   uint32_t activations = 1024;       // soft cap
+  bool symbols = true;               // functions interposed by symbol, sched_yield apart
   bool stats = false;                // text on standard error at exit
   const char* stats_file = nullptr;  // JSON; %p is the process id
   uint64_t stats_pid = 0;            // without %p: the process that may write it, 0: the one that loaded us

@@ -152,6 +152,7 @@ void unstart_runtime(Thread* t) noexcept {
   sched::g_threads.set_main(t, g_runtime.pid);
   reset_futexes();
   reset_signals(t);
+  if (g_forked) g_forked();
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     g_runtime.processor[i].ready.reset();
     g_runtime.processor[i].timers.reset();
@@ -170,6 +171,7 @@ namespace {
 
 __attribute__((constructor)) void load(int, char**, char** env) {
   runtime::read_environment(env);
+  g_symbols = runtime::g_config.symbols;
   if (!runtime::g_config.stats_pid)
     runtime::g_config.stats_pid = static_cast<uint64_t>(kernel::sys(__NR_getpid));
   constexpr unsigned long fsgsbase = 2;
