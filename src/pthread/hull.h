@@ -107,6 +107,7 @@ struct Real {
   int (*detach)(pthread_t);
   int (*cancel)(pthread_t);
   int (*kill)(pthread_t, int);
+  int (*thrd_join)(pthread_t, int*);
 };
 extern Real g_real;
 // Are calls by symbol ours to answer, here and now?

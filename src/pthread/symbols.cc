@@ -50,6 +50,7 @@ void find_all() noexcept {
   find(&r.detach, "pthread_detach");
   find(&r.cancel, "pthread_cancel");
   find(&r.kill, "pthread_kill");
+  find(&r.thrd_join, "thrd_join");
 }
 
 // Before load() in runtime/start.cc, which lets functions answer.

@@ -2,6 +2,7 @@
 // own functions do; a cancelled thread unwinds through it. Within this library's code a thread is never preempted
 // and takes no signal, but glibc's functions called from here may be.
 #include <errno.h>
+#include <threads.h>
 #include <time.h>
 
 #include "pthread/hull.h"
@@ -269,6 +270,19 @@ INTERPOSED(int, pthread_cancel, (pthread_t p)) {
   if (!t && (t = h->thread.load(upcall::fenced))) tid = t->tid;  // pairs with own_thread
   if (t && tid) upcall_native_call(post_cancel, reinterpret_cast<uint64_t>(t), static_cast<uint64_t>(tid), 0);
   return r;
+}
+
+// C11's: made by glibc itself, or by pthread_create.
+INTERPOSED(int, thrd_join, (pthread_t p, int* result)) {
+  void* value = nullptr;
+  if (!ours(hull_of(p))) return g_real.thrd_join(p, result);
+  int r = upcall_pthread_join(p, &value);
+  if (r == 0 && result) *result = static_cast<int>(reinterpret_cast<intptr_t>(value));
+  return r == 0 ? thrd_success : thrd_error;
+}
+
+INTERPOSED(int, thrd_detach, (pthread_t p)) {
+  return upcall_pthread_detach(p) == 0 ? thrd_success : thrd_error;
 }
 
 INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
