@@ -1,4 +1,4 @@
-// abi: threads=500 reused=50
+// abi: threads=400 reused=50
 // Cancellation and pthread_exit between threads that simply return: results, a cancel for a thread that has finished,
 // state and type are new in each thread, a cancelled joiner leaves its thread to others.
 #include "abi.h"
