@@ -69,13 +69,16 @@ Thread* give_job(Thread*) noexcept;
 // delivered first, ask again; leave: the process ends, exit; retire: exit, joined already; -EINTR: park_again.
 Thread* end_of_job(Thread*) noexcept;
 Thread* park_again(Thread*) noexcept;
-// (Hull*, deadline, minding_cancel): waits for the end of a running hull's thread.
+// (Hull*, deadline, minding_cancel): waits for the end of a running hull's thread. joined: its result is in the
+// caller's join_result, the hull is a spare; 0: look at the hull again; -EINTR, -ETIMEDOUT, -EINVAL, -ENOMEM.
+inline constexpr long joined = 1;
 Thread* wait_for_end(Thread*) noexcept;
+// (Hull*): joined if it has finished; else 0.
+Thread* join_finished(Thread*) noexcept;
 // (Thread*, tid): pthread_cancel has been called for it; a native join of its own is interrupted.
 Thread* post_cancel(Thread*) noexcept;
-// A joined hull becomes a spare. On the program's side, in code that is never preempted (this library's).
-void add_spare(Hull*) noexcept;
 void install_hooks() noexcept;
+// The main thread has exited.
 bool closing() noexcept;
 
 // --- fresh.cc; not noexcept where a cancelled thread may unwind through

@@ -41,6 +41,17 @@ Hull* take_shared() noexcept {
   return h;
 }
 
+void add_spare(Hull* h) noexcept {
+  activation::Processor* p = activation::self()->processor;
+  if (p->spare_count >= own_spares) {
+    share(h);
+    return;
+  }
+  h->next = static_cast<Hull*>(p->spares);
+  p->spares = h;
+  ++p->spare_count;
+}
+
 Hull* take_spare(activation::Processor* p) noexcept {
   auto* h = static_cast<Hull*>(p->spares);
   if (!h) return take_shared();
@@ -75,10 +86,34 @@ void unpark(Thread* n) noexcept {
   g_counters.threads_parked.fetch_sub(1, relaxed);
 }
 
-void wake_joiner(Thread* j, const Hull* h) noexcept {
+// True: the joiner still waits for `h`, and is the caller's to make ready.
+bool claim_joiner(Thread* j, const Hull* h) noexcept {
   // acquire: pairs with begin_wait; `joining` is of this wait or a later one, and then the claim fails.
   uint64_t word = j->wait_word.load(acquire);
-  if (j->joining.load(relaxed) == h && sched::claim_wait(j, word)) activation::finish_wait(j, 0);
+  return j->joining.load(relaxed) == h && sched::claim_wait(j, word);
+}
+
+// The end of `h`'s thread is known: finished, or joined on behalf of the one who waits. False: it is to exit instead.
+bool publish_end(Hull* h) noexcept {
+  Thread* waiter = nullptr;
+  void* result = h->result;
+  uint64_t w = h->word.load(relaxed);
+  for (;;) {
+    if (w & word_keep_out) {
+      if (waiter) activation::finish_wait(waiter, 0);
+      return false;
+    }
+    if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) waiter = j;
+    Phase next = waiter ? Phase::spare : Phase::finished;
+    // acq_rel: pairs with enter and with join_finished's exchange: the result is there.
+    if (h->word.compare_exchange_weak(w, static_cast<uint64_t>(next), acq_rel, relaxed)) break;
+  }
+  if (waiter) {
+    waiter->join_result = result;
+    add_spare(h);
+    activation::finish_wait(waiter, joined);
+  }
+  return true;
 }
 
 // Waits for a job. A signal or the end of the process may come first.
@@ -98,17 +133,6 @@ Thread* park(Thread* t) noexcept {
 }  // namespace
 
 bool closing() noexcept { return g_closing.load(relaxed) != 0; }
-
-void add_spare(Hull* h) noexcept {
-  activation::Processor* p = activation::self()->processor;
-  if (p->spare_count >= own_spares) {
-    share(h);
-    return;
-  }
-  h->next = static_cast<Hull*>(p->spares);
-  p->spares = h;
-  ++p->spare_count;
-}
 
 Thread* give_job(Thread* t) noexcept {
   const auto* wanted = reinterpret_cast<const Launch*>(t->rdi);
@@ -159,16 +183,11 @@ Thread* end_of_job(Thread* t) noexcept {
   t->signals.mask.store(parked_mask, relaxed);
   t->parked.store(true, relaxed);
   g_counters.threads_parked.fetch_add(1, relaxed);
-  uint64_t w = h->word.load(relaxed);
-  do {
-    if (w & word_keep_out) {
-      unpark(t);
-      t->signals.mask.store(mask, relaxed);
-      return answer(t, out);
-    }
-    // acq_rel: pairs with the joiner's exchange in wait_for_end and its load in join: the result is there.
-  } while (!h->word.compare_exchange_weak(w, static_cast<uint64_t>(Phase::finished), acq_rel, relaxed));
-  if (Thread* j = joiner_of(w)) wake_joiner(j, h);
+  if (!publish_end(h)) {
+    unpark(t);
+    t->signals.mask.store(mask, relaxed);
+    return answer(t, out);
+  }
   return park(t);
 }
 
@@ -197,19 +216,32 @@ long enter(Thread* t, Hull* h) noexcept {
     Thread* other = joiner_of(w);
     if (other && other != t && other->joining.load(relaxed) == h) return -linux_abi::e_inval;
     uint64_t fresh = (w & word_flags) | reinterpret_cast<uint64_t>(t);
-    // acq_rel: pairs with end_of_job's exchange, which wakes who is entered
+    // acq_rel: pairs with publish_end's exchange, which wakes who is entered
     if (h->word.compare_exchange_weak(w, fresh, acq_rel, relaxed)) return 0;
   }
 }
 
 }  // namespace
 
+Thread* join_finished(Thread* t) noexcept {
+  auto* h = reinterpret_cast<Hull*>(t->rdi);
+  // acquire: pairs with publish_end
+  if (phase_of(h->word.load(acquire)) != Phase::finished) return answer(t, 0);
+  void* result = h->result;
+  auto w = static_cast<uint64_t>(Phase::finished);
+  // acq_rel: against other joiners and leave_with
+  if (!h->word.compare_exchange_strong(w, static_cast<uint64_t>(Phase::spare), acq_rel, relaxed))
+    return answer(t, 0);
+  if (!closing()) add_spare(h);
+  t->join_result = result;
+  return answer(t, joined);
+}
+
 Thread* wait_for_end(Thread* t) noexcept {
   auto* h = reinterpret_cast<Hull*>(t->rdi);
   uint64_t deadline = t->rsi;
   bool minding_cancel = t->rdx != 0;
-  // acquire: pairs with end_of_job
-  if (phase_of(h->word.load(acquire)) != Phase::running) return answer(t, 0);
+  if (phase_of(h->word.load(relaxed)) != Phase::running) return join_finished(t);
   Activation* a = activation::self();
   activation::save_for_native_switch(t);
   t->interrupted_call = false;
@@ -222,8 +254,8 @@ Thread* wait_for_end(Thread* t) noexcept {
     t->deadline = deadline;
     if (!a->processor->timers.add(t, deadline, word) && call_off(t, word)) return answer(t, -linux_abi::e_nomem);
   }
-  // fenced: pairs with end_of_job's exchange and its look at the wait word
-  if (phase_of(h->word.load(fenced)) != Phase::running && call_off(t, word)) return answer(t, 0);
+  // fenced: pairs with publish_end's exchange and its look at the wait word
+  if (phase_of(h->word.load(fenced)) != Phase::running && call_off(t, word)) return join_finished(t);
   // fenced: pair with signal posting (see begin_wait) and with post_cancel
   bool look_up = t->attention.load(fenced) || (minding_cancel && t->cancel_posted.load(fenced));
   if (look_up && call_off(t, word)) return answer(t, -linux_abi::e_intr);
@@ -278,7 +310,8 @@ void thread_exits(Thread* t) noexcept {
   if (auto* h = static_cast<Hull*>(t->hull)) {
     // acq_rel: pairs with enter
     uint64_t w = h->word.exchange(static_cast<uint64_t>(Phase::exiting), acq_rel);
-    if (Thread* j = phase_of(w) == Phase::running ? joiner_of(w) : nullptr) wake_joiner(j, h);
+    Thread* j = phase_of(w) == Phase::running ? joiner_of(w) : nullptr;
+    if (j && claim_joiner(j, h)) activation::finish_wait(j, 0);
   }
   if (t->is_main) close_down(activation::self());
 }

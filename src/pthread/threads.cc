@@ -1,6 +1,7 @@
 // pthread_create, pthread_join and their kin, called by symbol. This side runs on the program's stack, as glibc's
-// own functions do; a cancelled thread unwinds through it. Within this library's code a thread is never preempted
-// and takes no signal, but glibc's functions called from here may be.
+// own functions do; a cancelled thread unwinds through it. Within this library's code a thread is not preempted and
+// takes no signal, so activation::self() may be used; but its processor may be taken from it (detach.cc): what is the
+// processor's is touched in handlers only.
 #include <errno.h>
 #include <threads.h>
 #include <time.h>
@@ -40,7 +41,7 @@ bool stack_mark_stands(const uint64_t* mark) {
 // look at, so nobody joins it. Otherwise the real pthread_join finds the result.
 void* leave_with(Hull* h) {
   auto w = static_cast<uint64_t>(Phase::finished);
-  // acq_rel: against reap; the winner decides who knows of the end
+  // acq_rel: against join_finished; the winner decides who knows of the end
   h->word.compare_exchange_strong(w, static_cast<uint64_t>(Phase::exiting), acq_rel, relaxed);
   return h->result;
 }
@@ -86,14 +87,9 @@ Thread* own_thread() {
 
 enum class Outcome { joined, ended_otherwise, error };
 
-// The thread has finished; this joiner takes the result and the hull. False: another one was faster.
-bool reap(Hull* h, void** result) {
-  void* value = h->result;
-  auto w = static_cast<uint64_t>(Phase::finished);
-  // acq_rel: against leave_with and other joiners; after it the hull may have its next job only through our list.
-  if (!h->word.compare_exchange_strong(w, static_cast<uint64_t>(Phase::spare), acq_rel, relaxed)) return false;
-  if (!closing()) add_spare(h);
-  if (result) *result = value;
+bool join_now(Hull* h, void** result) {
+  if (upcall_native_call(join_finished, reinterpret_cast<uint64_t>(h), 0, 0) != joined) return false;
+  if (result) *result = activation::self()->current->join_result;
   return true;
 }
 
@@ -110,26 +106,21 @@ void withdraw(Hull* h, const Thread* t) {
 Outcome join_hull(Hull* h, void** result, uint64_t deadline, int* error) {
   bool minding_cancel = true;
   Thread* t = own_thread();
+  auto fail = [error](int value) {
+    *error = value;
+    return Outcome::error;
+  };
   for (;;) {
-    // acquire: pairs with end_of_job: the result is there
-    switch (phase_of(h->word.load(acquire))) {
-      case Phase::finished:
-        if (reap(h, result)) return Outcome::joined;
-        continue;
-      case Phase::spare:
-        *error = ESRCH;
-        return Outcome::error;
-      case Phase::running:
-        break;
-      default:
-        return Outcome::ended_otherwise;
-    }
-    if (h == own_hull() || h->thread.load(relaxed)->joining.load(relaxed) == own_hull()) {
-      *error = EDEADLK;
-      return Outcome::error;
-    }
+    Phase phase = phase_of(h->word.load(relaxed));
+    if (phase == Phase::spare) return fail(ESRCH);
+    if (phase != Phase::running && phase != Phase::finished) return Outcome::ended_otherwise;
+    if (h == own_hull() || h->thread.load(relaxed)->joining.load(relaxed) == own_hull()) return fail(EDEADLK);
     long r = upcall_native_call(wait_for_end, reinterpret_cast<uint64_t>(h), deadline, minding_cancel);
     t->joining.store(nullptr, relaxed);
+    if (r == joined) {
+      if (result) *result = t->join_result;
+      return Outcome::joined;
+    }
     if (r == 0) continue;
     withdraw(h, t);
     if (r == -EINTR) {
@@ -138,9 +129,8 @@ Outcome join_hull(Hull* h, void** result, uint64_t deadline, int* error) {
       minding_cancel = false;  // it has come back: cancellation is disabled
       continue;
     }
-    if (phase_of(h->word.load(acquire)) == Phase::finished) continue;  // acquire: as above
-    *error = static_cast<int>(-r);
-    return Outcome::error;
+    if (phase_of(h->word.load(relaxed)) == Phase::finished) continue;
+    return fail(static_cast<int>(-r));
   }
 }
 
@@ -225,10 +215,8 @@ INTERPOSED(int, pthread_join, (pthread_t p, void** result)) {
 INTERPOSED(int, pthread_tryjoin_np, (pthread_t p, void** result)) {
   Hull* h = hull_of(p);
   if (!ours(h)) return g_real.tryjoin(p, result);
-  // acquire: pairs with end_of_job: the result is there
-  Phase phase = phase_of(h->word.load(upcall::acquire));
-  if (phase == Phase::running) return EBUSY;
-  return phase == Phase::finished && reap(h, result) ? 0 : ESRCH;
+  if (phase_of(h->word.load(relaxed)) == Phase::running) return EBUSY;
+  return join_now(h, result) ? 0 : ESRCH;
 }
 
 INTERPOSED(int, pthread_clockjoin_np, (pthread_t p, void** result, clockid_t clock, const struct timespec* at)) {
@@ -255,7 +243,7 @@ INTERPOSED(int, pthread_timedjoin_np, (pthread_t p, void** result, const struct 
 INTERPOSED(int, pthread_detach, (pthread_t p)) {
   Hull* h = hull_of(p);
   if (!active() || keep_out(h)) return g_real.detach(p);
-  return reap(h, nullptr) ? 0 : ESRCH;
+  return join_now(h, nullptr) ? 0 : ESRCH;
 }
 
 INTERPOSED(int, pthread_cancel, (pthread_t p)) {
