@@ -12,8 +12,8 @@ using linux_abi::answer;
 
 namespace {
 
-constexpr uint32_t parked_per_processor = 64;
-constexpr uint32_t own_spares = 48;
+constexpr uint32_t parked_per_processor = 256;
+constexpr uint32_t own_spares = 192;
 constexpr uint64_t parked_mask = ~activation::bit(linux_abi::signals::setxid_signal);
 
 // Spares beyond what a processor keeps for itself.
