@@ -6,17 +6,17 @@
 #include "base/atomic.h"
 
 // Kept per processor, written by its owner without a locked instruction; read by anyone.
-#define UPCALL_PROCESSOR_COUNTERS(X)                                       \
+#define UPCALL_PROCESSOR_COUNTERS(X)                                              \
   X(threads_created, "threads made, those in the place of an ended one included") \
-  X(threads_reused, "threads made in the place of an ended one")           \
-  X(switches, "times a processor went on with another thread")             \
-  X(yields, "sched_yield calls that gave the processor to another thread") \
-  X(preemptions, "threads stopped because their time slice was over")      \
-  X(steals, "threads taken from another processor")                        \
-  X(futex_waits, "waits on private futexes that blocked the thread only")  \
-  X(futex_wakes, "threads woken through private futexes")                  \
-  X(sleeps, "nanosleep and clock_nanosleep waits")                         \
-  X(blocking_calls, "system calls made that may block")                    \
+  X(threads_reused, "threads made in the place of an ended one")                  \
+  X(switches, "times a processor went on with another thread")                    \
+  X(yields, "sched_yield calls that gave the processor to another thread")        \
+  X(preemptions, "threads stopped because their time slice was over")             \
+  X(steals, "threads taken from another processor")                               \
+  X(futex_waits, "waits on private futexes that blocked the thread only")         \
+  X(futex_wakes, "threads woken through private futexes")                         \
+  X(sleeps, "nanosleep and clock_nanosleep waits")                                \
+  X(blocking_calls, "system calls made that may block")                           \
   X(signals_delivered, "signal handlers run on threads")
 
 // Kept once, with atomic additions: rare events, or from outside any processor.

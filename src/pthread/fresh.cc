@@ -36,7 +36,7 @@ pthread_attr_t g_default;
 char* (*g_dlerror)() = nullptr;
 
 // relaxed: hints; a thread that has just called dlopen sees its own.
-atomic<uint32_t> g_seen{0};     // value of g_objects_mapped at the last look
+atomic<uint32_t> g_seen{0};  // value of g_objects_mapped at the last look
 atomic<bool> g_all_static{false};
 
 struct Look {
@@ -72,8 +72,8 @@ int look_at(dl_phdr_info* info, size_t, void* argument) {
     const auto& ph = info->dlpi_phdr[i];
     if (ph.p_type != PT_TLS) continue;
     auto offset = reinterpret_cast<int64_t>(info->dlpi_tls_data) - static_cast<int64_t>(arch::read_fs());
-    g_images[g_image_count++] = {reinterpret_cast<const void*>(info->dlpi_addr + ph.p_vaddr), offset, ph.p_filesz,
-                                 ph.p_memsz};
+    g_images[g_image_count++] = {reinterpret_cast<const void*>(info->dlpi_addr + ph.p_vaddr), offset,
+                                 ph.p_filesz, ph.p_memsz};
   }
   return 0;
 }
@@ -136,7 +136,8 @@ bool is_default(const pthread_attr_t* attributes) noexcept {
 bool leaves_no_trace(const Hull& h) {
   const Thread* t = h.thread.load(relaxed);
   if (h.marks || (h.word.load(relaxed) & word_keep_out) || h.locales != g_locales.load(relaxed)) return false;
-  if (linux_abi::g_objects_mapped.load(relaxed) != g_seen.load(relaxed) || !g_all_static.load(relaxed)) return false;
+  if (linux_abi::g_objects_mapped.load(relaxed) != g_seen.load(relaxed) || !g_all_static.load(relaxed))
+    return false;
   if (!robust_list_is_empty(t)) return false;
   int before;
   pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);

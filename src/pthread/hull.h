@@ -97,7 +97,7 @@ extern atomic<uint32_t> g_locales;
 // --- symbols.cc: the functions we stand before
 // Defines a function of glibc's name under another one: the headers' declarations say noexcept, which would need a
 // personality routine where a cancelled thread unwinds through.
-#define INTERPOSED(type, name, parameters)                                          \
+#define INTERPOSED(type, name, parameters)                                             \
   __attribute__((visibility("default"))) type upcall_##name parameters __asm__(#name); \
   type upcall_##name parameters
 

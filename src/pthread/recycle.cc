@@ -252,7 +252,8 @@ Thread* wait_for_end(Thread* t) noexcept {
   if (deadline != sched::never) {
     t->timers = &a->processor->timers;
     t->deadline = deadline;
-    if (!a->processor->timers.add(t, deadline, word) && call_off(t, word)) return answer(t, -linux_abi::e_nomem);
+    if (!a->processor->timers.add(t, deadline, word) && call_off(t, word))
+      return answer(t, -linux_abi::e_nomem);
   }
   // fenced: pairs with publish_end's exchange and its look at the wait word
   if (phase_of(h->word.load(fenced)) != Phase::running && call_off(t, word)) return join_finished(t);

@@ -69,7 +69,6 @@ using namespace upcall::pthread_abi;  // NOLINT: what follows are glibc's names
 // NOLINTBEGIN: glibc's names
 extern "C" {
 
-
 INTERPOSED(int, pthread_setspecific, (pthread_key_t key, const void* value)) {
   if (value) own_hull()->marks |= mark_destructors;
   return g_noticed.setspecific(key, value);

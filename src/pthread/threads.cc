@@ -175,7 +175,8 @@ int create_real(pthread_t* out, const pthread_attr_t* attributes, Start start, v
   Thread* t = activation::self()->current;
   Launch l = {hull ? start : nullptr, argument, out};
   t->launch = &l;
-  int r = hull ? g_real.create(out, attributes, run_hull, nullptr) : g_real.create(out, attributes, start, argument);
+  int r = hull ? g_real.create(out, attributes, run_hull, nullptr)
+               : g_real.create(out, attributes, start, argument);
   activation::self()->current->launch = nullptr;
   return r;
 }
@@ -190,9 +191,8 @@ using upcall::relaxed;
 // NOLINTBEGIN: glibc's names
 extern "C" {
 
-
-INTERPOSED(int, pthread_create, (pthread_t* out, const pthread_attr_t* attributes, void* (*start)(void*),
-                              void* argument)) {
+INTERPOSED(int, pthread_create,
+           (pthread_t * out, const pthread_attr_t* attributes, void* (*start)(void*), void* argument)) {
   if (!active()) return g_real.create(out, attributes, start, argument);
   bool hull = is_default(attributes) && can_refresh() && !closing();
   if (hull) {
@@ -223,7 +223,8 @@ INTERPOSED(int, pthread_tryjoin_np, (pthread_t p, void** result)) {
   return join_now(h, result) ? 0 : ESRCH;
 }
 
-INTERPOSED(int, pthread_clockjoin_np, (pthread_t p, void** result, clockid_t clock, const struct timespec* at)) {
+INTERPOSED(int, pthread_clockjoin_np,
+           (pthread_t p, void** result, clockid_t clock, const struct timespec* at)) {
   Hull* h = hull_of(p);
   if (!ours(h)) return g_real.clockjoin(p, result, clock, at);
   uint64_t deadline;
@@ -241,7 +242,8 @@ INTERPOSED(int, pthread_clockjoin_np, (pthread_t p, void** result, clockid_t clo
 }
 
 INTERPOSED(int, pthread_timedjoin_np, (pthread_t p, void** result, const struct timespec* at)) {
-  return ours(hull_of(p)) ? upcall_pthread_clockjoin_np(p, result, CLOCK_REALTIME, at) : g_real.timedjoin(p, result, at);
+  return ours(hull_of(p)) ? upcall_pthread_clockjoin_np(p, result, CLOCK_REALTIME, at)
+                          : g_real.timedjoin(p, result, at);
 }
 
 INTERPOSED(int, pthread_detach, (pthread_t p)) {
@@ -254,10 +256,9 @@ INTERPOSED(int, pthread_cancel, (pthread_t p)) {
   Hull* h = hull_of(p);
   if (!active()) return g_real.cancel(p);
   if (!keep_out(h)) return 0;
-  // Read before: the thread may be gone afterwards.
+  // Read before: the thread may be gone afterwards. Told after: a joiner that looks must find itself cancelled.
   Thread* t = h->thread.load(relaxed);
   int32_t tid = t ? t->tid : 0;
-  if (t) t->cancel_posted.store(1, relaxed);
   int r = g_real.cancel(p);
   if (!t && (t = h->thread.load(upcall::fenced))) tid = t->tid;  // pairs with own_thread
   if (t && tid) upcall_native_call(post_cancel, reinterpret_cast<uint64_t>(t), static_cast<uint64_t>(tid), 0);
@@ -279,7 +280,8 @@ INTERPOSED(int, thrd_detach, (pthread_t p)) {
 
 INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
   // A thread that has finished takes no signals, and that is no error.
-  if (active() && phase_of(hull_of(p)->word.load(relaxed)) == Phase::finished) return signal < 0 || signal > 64 ? EINVAL : 0;
+  if (active() && phase_of(hull_of(p)->word.load(relaxed)) == Phase::finished)
+    return signal < 0 || signal > 64 ? EINVAL : 0;
   return g_real.kill(p, signal);
 }
 

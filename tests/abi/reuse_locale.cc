@@ -30,7 +30,9 @@ int main() {
   // C11's functions on threads of both makes.
   thrd_t made;
   int result = 0;
-  CHECK_EQ(thrd_create(&made, [](void*) -> int { return 9; }, nullptr), thrd_success);
+  CHECK_EQ(thrd_create(
+               &made, [](void*) -> int { return 9; }, nullptr),
+           thrd_success);
   CHECK_EQ(thrd_join(made, &result), thrd_success);
   CHECK_EQ(result, 9);
   const pthread_t ours = start([] { thrd_exit(4); });

@@ -114,7 +114,8 @@ static void run(unsigned seed, int rounds) {
 }
 
 int main(int count, char** arguments) {
-  const unsigned seed = count > 1 ? static_cast<unsigned>(atoi(arguments[1])) : static_cast<unsigned>(now_ns());
+  const unsigned seed =
+      count > 1 ? static_cast<unsigned>(atoi(arguments[1])) : static_cast<unsigned>(now_ns());
   CHECK_EQ(sem_init(&gate, 0, 0), 0);
   CHECK_EQ(pthread_key_create(&key, [](void*) { ++key_calls; }), 0);
   const int rounds = 1900;
