@@ -70,8 +70,8 @@ Thread* sys_sched_yield(Thread*) noexcept;
 extern void (*g_adopt)(Thread* creator, Thread* t, uint64_t tls);
 // A thread of src/pthread, or the main one, exits.
 extern void (*g_thread_exits)(Thread*);
-// fork's child.
-extern void (*g_forked)();
+// fork's child, before the table forgets the others.
+extern void (*g_forked)(Thread* survivor);
 // May functions be interposed by symbol? Set at load.
 extern bool g_symbols;
 

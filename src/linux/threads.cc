@@ -9,7 +9,7 @@ namespace upcall::linux_abi {
 
 void (*g_adopt)(Thread*, Thread*, uint64_t) = nullptr;
 void (*g_thread_exits)(Thread*) = nullptr;
-void (*g_forked)() = nullptr;
+void (*g_forked)(Thread*) = nullptr;
 bool g_symbols = false;
 
 namespace {

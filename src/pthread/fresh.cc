@@ -112,6 +112,7 @@ void find_tls_images() {
   dl_iterate_phdr(look_at, &look);
   g_modules = look.modules;
   g_dlerror = reinterpret_cast<char* (*)()>(dlsym(RTLD_NEXT, "dlerror"));
+  if (g_dlerror) g_dlerror();  // of what was not found
   pthread_attr_init(&g_default);
   g_understood = look.fits && g_dlerror && stacks_are_large_enough();
   g_all_static.store(g_understood && look.objects == look.loaded, relaxed);

@@ -317,7 +317,13 @@ void thread_exits(Thread* t) noexcept {
   if (t->is_main) close_down(activation::self());
 }
 
-void forked() noexcept {
+// glibc's own record of the others says that they have ended, and its join of them returns.
+void forked(Thread* survivor) noexcept {
+  sched::g_threads.find_if([survivor](Thread* n) {
+    if (n->hull && n != survivor)
+      static_cast<Hull*>(n->hull)->word.store(static_cast<uint64_t>(Phase::exiting), relaxed);
+    return false;
+  });
   g_spares = nullptr;
   g_shared_spares.store(0, relaxed);
   g_closing.store(0, relaxed);

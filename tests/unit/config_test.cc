@@ -88,6 +88,11 @@ TEST_F(ConfigDeathTest, BadProcessors) {
   }
 }
 
+TEST_F(ConfigTest, Symbols) {
+  read_one("UPCALL_SYMBOLS=off");
+  EXPECT_FALSE(g_config.symbols);
+}
+
 TEST_F(ConfigTest, Topics) {
   read_one("UPCALL_LOG=sched,patch");
   EXPECT_TRUE(upcall::log_on(upcall::Topic::sched));
