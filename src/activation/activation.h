@@ -79,8 +79,8 @@ struct alignas(64) Processor {
   atomic<int32_t> current_priority{0};  // of the thread that runs
   atomic<uint64_t> dispatches{0};       // read by the monitor: unchanged = the same thread still runs
   uint32_t timer_check = 0;
-  Thread* free_threads = nullptr;
-  uint32_t free_count = 0;
+  void* spares = nullptr;  // ended threads for reuse, src/pthread
+  uint32_t spare_count = 0;
   ProcessorCounters counters;
   sched::ReadyQueue ready;
 

@@ -180,7 +180,8 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
   p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);
   ++p->counters.switches;
   p->current_priority.store(t->sched_priority, relaxed);
-  if (a->current != t) arch::write_fs(t->fs);  // else it is still loaded
+  // The same descriptor may have had another thread since: it alone does not say that FS is still loaded.
+  if (a->current != t || arch::read_fs() != t->fs) arch::write_fs(t->fs);
   a->current = t;
   t->activation.store(a, relaxed);
   t->state.store(sched::State::running, relaxed);

@@ -6,20 +6,21 @@
 #include "base/atomic.h"
 
 // Kept per processor, written by its owner without a locked instruction; read by anyone.
-#define UPCALL_PROCESSOR_COUNTERS(X)                                       \
-  X(switches, "times a processor went on with another thread")             \
-  X(yields, "sched_yield calls that gave the processor to another thread") \
-  X(preemptions, "threads stopped because their time slice was over")      \
-  X(steals, "threads taken from another processor")                        \
-  X(futex_waits, "waits on private futexes that blocked the thread only")  \
-  X(futex_wakes, "threads woken through private futexes")                  \
-  X(sleeps, "nanosleep and clock_nanosleep waits")                         \
-  X(blocking_calls, "system calls made that may block")                    \
+#define UPCALL_PROCESSOR_COUNTERS(X)                                              \
+  X(threads_created, "threads made, those in the place of an ended one included") \
+  X(threads_reused, "threads made in the place of an ended one")                  \
+  X(switches, "times a processor went on with another thread")                    \
+  X(yields, "sched_yield calls that gave the processor to another thread")        \
+  X(preemptions, "threads stopped because their time slice was over")             \
+  X(steals, "threads taken from another processor")                               \
+  X(futex_waits, "waits on private futexes that blocked the thread only")         \
+  X(futex_wakes, "threads woken through private futexes")                         \
+  X(sleeps, "nanosleep and clock_nanosleep waits")                                \
+  X(blocking_calls, "system calls made that may block")                           \
   X(signals_delivered, "signal handlers run on threads")
 
 // Kept once, with atomic additions: rare events, or from outside any processor.
 #define UPCALL_GLOBAL_COUNTERS(X)                                                              \
-  X(threads_created, "threads made by clone and clone3")                                       \
   X(handovers, "times another activation took over a processor whose owner was in the kernel") \
   X(sentinel_wakes, "hand-overs started by a sentinel")                                        \
   X(detached_by_sentinel,                                                                      \
@@ -47,7 +48,7 @@ struct ProcessorCounters {
 #define UPCALL_FIELD(name, text) atomic<uint64_t> name{0};
 struct GlobalCounters {
   UPCALL_GLOBAL_COUNTERS(UPCALL_FIELD)
-  atomic<uint64_t> threads_live{0};
+  atomic<uint64_t> threads_parked{0};
   atomic<uint64_t> threads_peak{0};
   atomic<uint64_t> kernel_threads_live{0};
   atomic<uint64_t> kernel_threads_peak{0};

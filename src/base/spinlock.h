@@ -20,7 +20,8 @@ enum class Rank : uint8_t {
   detach = 45,
   pool = 50,
   steal = 60,
-  memory = 70
+  memory = 70,
+  hulls = 80
 };
 
 class SpinLock {

@@ -57,6 +57,7 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
       if (!user) return answer(t, -e_inval);
       if (upcall_copy_user(&priority, reinterpret_cast<void*>(user), sizeof priority))
         return answer(t, -e_fault);
+      of->touched = true;  // the library caches them
       int32_t policy = with_policy ? static_cast<int32_t>(t->rsi) & ~SCHED_RESET_ON_FORK : of->sched_policy;
       if (!valid(policy, priority)) return answer(t, -e_inval);
       of->sched_policy = policy, of->sched_priority = priority;

@@ -94,6 +94,12 @@ Thread* sys_set_robust_list(Thread*) noexcept;
 Thread* sys_get_robust_list(Thread*) noexcept;
 Thread* sys_rseq(Thread*) noexcept;
 Thread* sys_sched_yield(Thread*) noexcept;
+// Set by src/pthread. A thread made by `creator`, whose launch is set, before it runs; `tls` is its TLS.
+extern void (*g_adopt)(Thread* creator, Thread* t, uint64_t tls);
+// A thread of src/pthread, or the main one, exits.
+extern void (*g_thread_exits)(Thread*);
+// fork's child, before the table forgets the others.
+extern void (*g_forked)(Thread* survivor);
 
 // --- process.cc
 Thread* sys_fork(Thread*) noexcept;
@@ -112,6 +118,8 @@ Thread* sys_madvise(Thread*) noexcept;
 bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* guard) noexcept;
 void lock_stacks_for_fork() noexcept;
 void unlock_stacks_after_fork() noexcept;
+// Counts files mapped executable: objects may have been loaded.
+extern atomic<uint32_t> g_objects_mapped;
 
 // --- identity.cc
 Thread* sys_sched_getaffinity(Thread*) noexcept;
@@ -148,6 +156,8 @@ void let_exec_inherit(Thread* t) noexcept;
 void keep_after_failed_exec() noexcept;
 // A thread ends: what was pending for it goes.
 void discard_signals(Thread* t) noexcept;
+// `t` will take no more signals of the process: somebody else is told of what is pending.
+void pass_signals_on(Thread* t) noexcept;
 
 // --- runtime/start.cc: the first thread is about to be made.
 bool start_runtime(Thread* t) noexcept;

@@ -54,6 +54,12 @@ Slab g_slabs[max_slabs];
 atomic<uint32_t> g_slab_count{0};
 bool g_unsupported = false;
 
+}  // namespace
+
+atomic<uint32_t> g_objects_mapped{0};
+
+namespace {
+
 Slab* slab_of(uint64_t address) noexcept {
   uint32_t n = g_slab_count.load(acquire);
   for (uint32_t i = n; i-- > 0;) {
@@ -198,9 +204,11 @@ Thread* sys_mmap(Thread* t) noexcept {
       if (uint64_t at = take_slot(c, prot != PROT_NONE)) return answer(t, static_cast<long>(at));
   }
   long r = raw_call(t);
-  if (!kernel::is_error(r) && (prot & PROT_EXEC) && !(flags & MAP_ANONYMOUS))
+  if (!kernel::is_error(r) && (prot & PROT_EXEC) && !(flags & MAP_ANONYMOUS)) {
+    g_objects_mapped.fetch_add(1, relaxed);
     patch::patch_mapping(static_cast<uint64_t>(r), static_cast<uint64_t>(r) + length, static_cast<int>(t->r8),
                          t->r9);
+  }
   return answer(t, r);
 }
 

@@ -215,9 +215,14 @@ Thread* post_cancel(Thread* t) noexcept {
   if (!target || target->fs != pointer)
     target = sched::g_threads.find_if([&](Thread* other) { return other->fs == pointer; });
   if (!target || target == t) return t;
+  target->cancelled.store(1, relaxed);
   target->cancel_posted.store(1, release);  // pairs with wait_or_return
-  heavy_fence();
+  heavy_fence();  // pairs with begin_wait_light and begin_wait: waits that we do not see find what was stored above
   uint64_t word = target->wait_word.load(acquire);
+  if (target->joining.load(relaxed) && sched::claim_wait(target, word)) {
+    activation::finish_wait(target, -e_intr);
+    return t;
+  }
   if (word == target->cancelable_word && sched::claim_wait(target, word)) {
     target->cancel_posted.store(0, relaxed);
     activation::finish_wait(target, -e_canceled);

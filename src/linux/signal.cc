@@ -188,6 +188,7 @@ bool post_thread(Thread* t, int signal, const Info& info) noexcept {
   {
     LockGuard guard(g_lock);
     if (!t->tid) return true;  // it has just ended
+    if (t->parked.load(relaxed) && signal != setxid_signal) return true;
     if (ignored(signal, t->signals.mask.load(relaxed)) && !(t->sigwait_set & bit(signal))) return true;
     if (!enqueue(&t->signals.pending, &t->signals.queue, signal, info)) return false;
   }
@@ -322,6 +323,18 @@ using namespace signals;
 void discard_signals(Thread* t) noexcept {
   LockGuard guard(g_lock);
   drop(&t->signals.pending, &t->signals.queue, ~0ul);
+}
+
+void pass_signals_on(Thread* t) noexcept {
+  uint64_t pending;
+  {
+    LockGuard guard(g_lock);
+    pending = g_process_pending;
+  }
+  if (!pending) return;
+  Thread* other = sched::g_threads.find_if(
+      [&](Thread* w) { return w != t && (pending & (~w->signals.mask.load(relaxed) | w->sigwait_set)); });
+  if (other) notify(other);
 }
 
 void reset_signals(Thread* t) noexcept {

@@ -18,6 +18,8 @@ inline constexpr int signal_count = 64;
 inline constexpr uint64_t default_ignored = bit(17) | bit(18) | bit(23) | bit(28);  // CHLD CONT URG WINCH
 inline constexpr uint64_t default_stop = bit(19) | bit(20) | bit(21) | bit(22);     // STOP TSTP TTIN TTOU
 inline constexpr uint64_t unblockable = bit(9) | bit(19);
+// glibc's: every thread it knows of must answer it, ended ones kept for reuse too.
+inline constexpr int setxid_signal = 33;
 
 inline constexpr uint64_t flag_nocldstop = 1, flag_siginfo = 4, flag_onstack = 0x08000000,
                           flag_restart = 0x10000000, flag_nodefer = 0x40000000, flag_resethand = 0x80000000,

@@ -27,7 +27,7 @@ Info sent_by_us(int signal, int32_t code) noexcept {
 constexpr int32_t si_user = 0, si_tkill = -6;
 
 Thread* send_to_thread(Thread* t, int32_t tid, int64_t signal, const Info* given) noexcept {
-  Thread* target = sched::g_threads.find(tid);
+  Thread* target = signal == setxid_signal ? sched::g_threads.find_any(tid) : sched::g_threads.find(tid);
   if (!target) return answer(t, -e_srch);
   if (signal == 0) return answer(t, 0);
   if (!valid(signal)) return answer(t, -e_inval);
@@ -212,7 +212,7 @@ Thread* sys_kill(Thread* t) noexcept {
 }
 
 Thread* sys_tkill(Thread* t) noexcept {
-  return sched::g_threads.find(static_cast<int32_t>(t->rdi))
+  return sched::g_threads.find_any(static_cast<int32_t>(t->rdi))
              ? send_to_thread(t, static_cast<int32_t>(t->rdi), static_cast<int32_t>(t->rsi), nullptr)
              : pass(t);
 }

@@ -7,6 +7,10 @@
 
 namespace upcall::linux_abi {
 
+void (*g_adopt)(Thread*, Thread*, uint64_t) = nullptr;
+void (*g_thread_exits)(Thread*) = nullptr;
+void (*g_forked)(Thread*) = nullptr;
+
 namespace {
 
 struct CloneRequest {
@@ -41,10 +45,12 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
     return -e_fault;
   }
   if (c.flags & CLONE_CHILD_SETTID) upcall_copy_user(c.child_tid, &tid, sizeof tid);
-  g_counters.threads_created.fetch_add(1, relaxed);
+  if (t->launch && (c.flags & CLONE_SETTLS)) g_adopt(t, n, c.tls);
+  Activation* a = activation::self();
+  ++a->processor->counters.threads_created;
   sched::g_threads.add_live(n);
-  raise_peak(g_counters.threads_peak, sched::g_threads.live());
-  activation::ready_new(activation::self(), n);
+  raise_peak(g_counters.threads_peak, sched::g_threads.live() - g_counters.threads_parked.load(relaxed));
+  activation::ready_new(a, n);
   return tid;
 }
 
@@ -125,6 +131,7 @@ Thread* sys_exit(Thread* t) noexcept {
   auto status = static_cast<int>(t->rdi);
   Activation* a = activation::self();
   upcall_reset_control();  // the next thread expects the defaults
+  if ((t->hull || t->is_main) && g_thread_exits) g_thread_exits(t);
   walk_robust_list(t);
   discard_signals(t);
   uint32_t* clear = t->clear_child_tid;

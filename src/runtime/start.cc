@@ -149,6 +149,7 @@ void unstart_runtime(Thread* t) noexcept {
   g_runtime.started = false;
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   activation::forget_others(a);
+  if (g_forked) g_forked(t);
   sched::g_threads.keep_only(t);
   sched::g_threads.set_main(t, g_runtime.pid);
   reset_futexes();

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "arch/x86_64/cpu.h"
 #include "base/atomic.h"
 #include "base/fence.h"
 #include "base/spinlock.h"
@@ -67,8 +68,9 @@ class ReadyQueue {
     rest_.append_all(first, last, n);
     publish_count();
   }
-  // Owner. After max_lifo_run threads that were not the oldest, the oldest has its turn: two threads that wake each
-  // other, or a stream of new or woken ones, must not starve the rest.
+  // Owner. After lifo_run threads that were not the oldest, the oldest has its turn: two threads that wake each other,
+  // or a stream of new or woken ones, must not starve the rest. While they change quickly the run may be longer, up to
+  // max_lifo_run: each turn of the oldest starts another branch of a tree of threads.
   Thread* pop() noexcept {
     if (empty()) return nullptr;
     Section section(*this);
@@ -78,7 +80,7 @@ class ReadyQueue {
       publish_count();
       return t;
     }
-    bool turn_of_oldest = (rest_.head || fresh_) && ++lifo_run_ >= max_lifo_run;
+    bool turn_of_oldest = (rest_.head || fresh_) && run_is_over();
     if (turn_of_oldest) age_fresh();
     if (lifo_ && !turn_of_oldest) {
       t = lifo_;
@@ -168,7 +170,16 @@ class ReadyQueue {
   }
 
  private:
-  static constexpr uint32_t max_lifo_run = 32;
+  static constexpr uint32_t lifo_run = 32, max_lifo_run = 256;
+  static constexpr uint64_t quick_cycles = 500'000;
+
+  bool run_is_over() noexcept {
+    if (++lifo_run_ % lifo_run) return false;
+    uint64_t now = arch::tsc();
+    if (lifo_run_ < max_lifo_run && now - last_turn_ < quick_cycles) return false;
+    last_turn_ = now;
+    return true;
+  }
 
   struct List {
     Thread* head = nullptr;
@@ -320,6 +331,7 @@ class ReadyQueue {
 
   atomic<uint32_t> busy_{0};
   uint32_t lifo_run_ = 0;
+  uint64_t last_turn_ = 0;  // TSC
   Thread* lifo_ = nullptr;
   Thread* fresh_ = nullptr;
   uint32_t fresh_count_ = 0;

@@ -107,6 +107,15 @@ struct Thread {
   uint64_t affinity[16];
   bool affinity_set;
 
+  // src/pthread: threads that are kept for reuse when they have ended.
+  void* hull;                   // its record in the thread's TLS, or null
+  const void* launch;           // set while pthread_create makes a thread: what that is to run
+  atomic<const void*> joining;  // the hull that a native join waits for
+  void* join_result;            // of the join that has just succeeded
+  atomic<uint32_t> cancelled;   // pthread_cancel has been called for it; never cleared
+  atomic<bool> parked;          // ended, not a thread of the program any more
+  bool touched;                 // its library's record of it may differ from a new thread's
+
   alignas(64) unsigned char vectors_pad[0];
 };
 

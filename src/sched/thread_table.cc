@@ -89,7 +89,7 @@ uint32_t ThreadTable::remove_live(Thread* t) noexcept {
   return left;
 }
 
-Thread* ThreadTable::find(int32_t tid) noexcept {
+Thread* ThreadTable::find_any(int32_t tid) noexcept {
   if (tid < first_virtual_tid) {
     Thread* m = main_;
     return m && m->tid == tid ? m : nullptr;

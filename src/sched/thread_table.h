@@ -21,8 +21,13 @@ class ThreadTable {
   void add_live(Thread* t) noexcept;
   // Returns how many are left.
   uint32_t remove_live(Thread* t) noexcept;
-  // Null if there is no live thread of that id.
-  Thread* find(int32_t tid) noexcept;
+  // Null if there is no live thread of that id, as the program sees it.
+  Thread* find(int32_t tid) noexcept {
+    Thread* t = find_any(tid);
+    return t && !t->parked.load(relaxed) ? t : nullptr;
+  }
+  // Those kept for reuse too.
+  Thread* find_any(int32_t tid) noexcept;
   uint32_t live() const noexcept { return live_.load(relaxed); }
   // Calls f(thread) for each live thread until it returns true; that thread is the answer. The lock is held.
   template <typename F>
