@@ -11,14 +11,14 @@
  * The epoch counts modulo 32; behaviours are cut off after BUDGET actions of threads, so it never comes round.
  */
 #ifndef NA
-#define NA 4 /* activations: one for each thread, one that runs, one to spare */
+#define NA 3 /* activations: one for each thread that may be stuck, one that runs */
 #endif
 #define NT 2 /* threads; thread i is bit 1 << i */
 #ifndef BUDGET
-#define BUDGET 3
+#define BUDGET 2
 #endif
 #ifndef WAKES
-#define WAKES 2
+#define WAKES 1
 #endif
 
 #define RUNNING 1
@@ -45,6 +45,20 @@ byte wakes = WAKES;
 #define NEXT epoch = (epoch + 1) % 32
 #define SAME(s, o, e) (state == s && owner == o && epoch == e)
 
+/* take_back(): not detached yet? Then a new epoch, so that the detacher's compare-and-swap fails. */
+#ifdef BUG_NO_EPOCH
+#define CONFIRM ok = (state == RUNNING && owner == me)
+#else
+#define CONFIRM                            \
+  atomic {                                 \
+    ok = (state == RUNNING && owner == me); \
+    if                                     \
+    :: ok -> NEXT                          \
+    :: else -> skip                        \
+    fi                                     \
+  }
+#endif
+
 /* Private work: a step in which nobody else may be at it. */
 #define OWN(step)                                     \
   assert(inside == 0 && state == RUNNING && owner == me); \
@@ -58,7 +72,6 @@ inline wake_pooled() {
     if
     :: pooled[0] -> pooled[0] = false; wake[0] = true
     :: pooled[1] -> pooled[1] = false; wake[1] = true
-    :: pooled[2] -> pooled[2] = false; wake[2] = true
     :: pooled[NA - 1] -> pooled[NA - 1] = false; wake[NA - 1] = true
     :: else -> armed = 1 /* one is made, or awake and on its way: somebody looks again */
     fi
@@ -129,13 +142,7 @@ signalled: /* the monitor's signal: surrender_if_lost */
   fi;
 take_back_then_user:
   lost[me] = false;
-  atomic {
-    ok = (state == RUNNING && owner == me);
-    if
-    :: ok -> NEXT
-    :: else -> skip
-    fi
-  }
+  CONFIRM
   if
   :: ok -> goto user
   :: else -> skip
@@ -151,13 +158,7 @@ call: /* a call that may block */
   if
   :: lost[me] ->
     lost[me] = false;
-    atomic {
-      ok = (state == RUNNING && owner == me);
-      if
-      :: ok -> NEXT
-      :: else -> skip
-      fi
-    }
+    CONFIRM
     if
     :: ok -> skip
     :: else -> claim_back();
@@ -207,13 +208,7 @@ wait: /* the thread waits or ends */
   if
   :: lost[me] ->
     lost[me] = false;
-    atomic {
-      ok = (state == RUNNING && owner == me);
-      if
-      :: ok -> NEXT
-      :: else -> skip
-      fi
-    }
+    CONFIRM
     if
     :: ok -> skip
     :: else -> claim_back();
@@ -241,9 +236,19 @@ schedule:
   fi;
   /* idle() */
   wake[me] = false;
+#ifdef BUG_SLEEP_UNSEEN
+  if
+  :: ready != 0 -> goto schedule
+  :: else -> skip
+  fi;
+#endif
   atomic { assert(state == RUNNING && owner == me); state = IDLE; NEXT; mine = epoch }
   if
+#ifdef BUG_SLEEP_UNSEEN
+  :: true ->
+#else
   :: ready == 0 ->
+#endif
 end_idle: wake[me]
   :: else -> skip
   fi;
@@ -309,7 +314,11 @@ end_sleep:
       :: asleep[o] -> /* /proc says so */
         lost[o] = true;
         if
+#ifdef BUG_DETACH_INSIDE
+        :: true ->
+#else
         :: !in_runtime[o] ->
+#endif
           atomic {
             ok = SAME(RUNNING, o, e);
             if
@@ -369,7 +378,6 @@ init {
   atomic {
     run Activation(0, 1);
     run Activation(1, 0);
-    run Activation(2, 0);
     run Activation(NA - 1, 0);
     run Sentinel();
     run Outside();

@@ -171,7 +171,7 @@ void save_for_switch(Thread* t) noexcept {
 }
 
 void save_for_native_switch(Thread* t) noexcept {
-  t->fs = arch::read_fs();
+  t->fs = arch::read_thread_pointer();
   upcall_save_control(t);
 }
 
@@ -391,13 +391,12 @@ using upcall::sched::Thread;
 
 extern "C" {
 
-// sched_yield, from entry.S (native) and from the system-call table: the way out when nobody else is ready must
-// stay short.
-__attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noexcept {
+namespace {
+
+__attribute__((noinline, cold)) Thread* yield_slowly(Activation* a, Thread* t) noexcept {
   namespace act = upcall::activation;
-  Activation* a = act::self();
   act::Processor* p = a->processor;
-  if (__builtin_expect(!act::g_runtime.started, 0)) {
+  if (!act::g_runtime.started) {
     t->rax = static_cast<uint64_t>(upcall::kernel::sys(__NR_sched_yield));
     return t;
   }
@@ -406,8 +405,7 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
     if (p->timers.next() != upcall::sched::never) act::expire_timers(p, upcall::kernel::now());
     if (!p->has_work()) return t;
   }
-  t->fs = upcall::arch::read_fs();
-  upcall_save_control(t);
+  act::save_for_native_switch(t);
   ++p->counters.yields;
   t->state.store(upcall::sched::State::ready, upcall::relaxed);
   t->home = p;
@@ -416,6 +414,49 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
     return act::schedule(a);
   }
   return act::dispatch(a, p->ready.rotate(t));
+}
+
+}  // namespace
+
+namespace {
+// upcall_save_control without a call in the common case.
+inline void save_control(Thread* t) noexcept {
+  auto* fcw = reinterpret_cast<uint16_t*>(&t->fcw);
+  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(t->mxcsr), "=m"(*fcw));
+  t->fpu = FPU_LIVE;
+  if (__builtin_expect(t->mxcsr != DEFAULT_MXCSR || *fcw != DEFAULT_FCW, 0)) upcall_save_control(t);
+}
+}  // namespace
+
+// sched_yield called by symbol, from entry.S. What is not the common case (several threads that compute) goes the long way.
+__attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noexcept {
+  namespace act = upcall::activation;
+  using upcall::relaxed;
+  Activation* a = act::self();
+  act::Processor* p = a->processor;
+  bool common = act::g_runtime.started && act::g_monitor_ticking.load(relaxed) && !p->inbox.load(relaxed) &&
+                p->timers.next() == upcall::sched::never && !t->sched_priority;
+  if (__builtin_expect(!common, 0)) return yield_slowly(a, t);
+  // Complete before the queue has it: a thief may take it at once.
+  t->fs = upcall::arch::read_thread_pointer();
+  save_control(t);
+  t->rax = 0;
+  t->home = p;
+  t->state.store(upcall::sched::State::ready, relaxed);
+  Thread* n = p->ready.rotate_list(t);
+  if (__builtin_expect(!n || n->kind != CONTEXT_REGISTERS, 0)) {
+    if (n) return act::dispatch(a, n);
+    t->state.store(upcall::sched::State::running, relaxed);
+    return yield_slowly(a, t);
+  }
+  ++p->counters.yields;
+  ++p->counters.switches;
+  p->dispatches.store(p->dispatches.load(relaxed) + 1, relaxed);
+  upcall::arch::write_fs(n->fs);
+  a->current = n;
+  n->activation.store(a, relaxed);
+  n->state.store(upcall::sched::State::running, relaxed);
+  return n;
 }
 
 // From entry.S: something is to be done before `t`, the current thread, goes on.

@@ -298,12 +298,28 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
   upcall_resume(t);
 }
 
+// A vfork child has called one of our functions by symbol.
+bool guest_fixup(KernelUcontext* uc) noexcept {
+  auto at = [uc](const char* label) { return uc->rip == reinterpret_cast<uint64_t>(label); };
+  if (at(upcall_yield_gs)) {
+    uc->rip = reinterpret_cast<uint64_t>(upcall_yield_guest);
+  } else if (at(upcall_native_gs)) {
+    uc->rip = reinterpret_cast<uint64_t>(upcall_native_guest);
+  } else if (at(upcall_current_gs)) {  // answers null
+    uc->rip = reinterpret_cast<uint64_t>(upcall_current_end);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // The kernel calls this for faults and for the reserved signal.
 extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signal, void* raw_info,
                                                                        void* ucontext) {
   auto* info = static_cast<Info*>(raw_info);
   auto* uc = static_cast<KernelUcontext*>(ucontext);
   if (!arch::read_gs()) {  // a vfork child, or a helper: the kernel's own action
+    if (signal == 11 && guest_fixup(uc)) return;
     Action none = {};
     if (signal != activation::preempt_signal) kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
     return;

@@ -113,7 +113,7 @@ struct Real {
 extern Real g_real;
 // Are calls by symbol ours to answer, here and now?
 inline bool active() noexcept {
-  return activation::g_runtime.symbols && activation::g_runtime.started && arch::read_gs() != 0;
+  return activation::g_runtime.symbols && activation::g_runtime.started && upcall_current_thread() != nullptr;
 }
 
 }  // namespace upcall::pthread_abi

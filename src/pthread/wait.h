@@ -15,7 +15,7 @@ using sched::Thread;
 inline bool symbols() noexcept { return activation::g_runtime.symbols; }
 inline bool started() noexcept { return activation::g_runtime.started; }
 // No thread of the runtime: a vfork child shares our memory, its GS base is 0.
-inline bool is_guest() noexcept { return arch::read_gs() == 0; }
+inline bool is_guest() noexcept { return upcall_current_thread() == nullptr; }
 
 // The calling thread, if not is_guest(). One instruction: it may go on on another activation at any time.
 inline Thread* current() noexcept {

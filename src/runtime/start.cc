@@ -193,6 +193,7 @@ __attribute__((constructor)) void load(int, char**, char** env) {
   g_first->current = g_main;
   g_first->in_runtime.store(0, relaxed);
   arch::write_gs(reinterpret_cast<uint64_t>(g_first));
+  upcall_gs_is_ours = 1;
   install_table(false);
   patch::configure({reinterpret_cast<void*>(&upcall_entry), wants_substitution});
   patch::patch_process(log_on(Topic::syscall) ? patch::Phase::all : patch::Phase::thread_creation);

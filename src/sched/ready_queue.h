@@ -133,6 +133,17 @@ class ReadyQueue {
     publish_count();
     return first;
   }
+  // Owner: the same where only the list has threads, none of them with a priority; else null, and nothing has changed.
+  Thread* rotate_list(Thread* t) noexcept {
+    Section section(*this);
+    if (lifo_ || fresh_ || woken_.head || urgent_.head || !rest_.head) return nullptr;
+    Thread* first = rest_.head;
+    t->next = nullptr;
+    rest_.tail->next = t;
+    rest_.tail = t;
+    rest_.head = first->next;  // t itself, if `first` was alone
+    return first;
+  }
   // Owner: may what is ready take the processor from `t`, which runs and whose turn is over?
   bool beats(const Thread* t) noexcept {
     if (empty()) return false;

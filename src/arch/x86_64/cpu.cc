@@ -4,6 +4,10 @@ extern "C" {
 uint32_t g_vector_level = 0;
 }
 
+extern "C" {
+__attribute__((visibility("hidden"))) uint8_t upcall_gs_is_ours = 0;
+}
+
 namespace upcall::arch {
 
 XsaveInfo detect_vectors() noexcept {

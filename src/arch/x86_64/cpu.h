@@ -17,6 +17,12 @@ inline uint64_t read_fs() noexcept {
   __asm__ volatile("rdfsbase %0" : "=r"(v));
   return v;
 }
+// Same for a thread of a thread library, which keeps the address of its descriptor in itself (x86-64 TLS ABI).
+inline uint64_t read_thread_pointer() noexcept {
+  uint64_t v;
+  __asm__ volatile("mov %%fs:0, %0" : "=r"(v));
+  return v;
+}
 inline void write_fs(uint64_t v) noexcept { __asm__ volatile("wrfsbase %0" ::"r"(v) : "memory"); }
 inline uint64_t read_gs() noexcept {
   uint64_t v;
@@ -62,6 +68,11 @@ extern const char upcall_text_begin[], upcall_text_end[];
 extern const char upcall_sigreturn_begin[], upcall_sigreturn_end[];
 extern const char upcall_blocking_begin[], upcall_blocking_end[], upcall_blocking_interrupted[];
 extern const char upcall_user_begin[], upcall_user_end[], upcall_user_fault[];
+// Where code called by symbol uses GS first, and where it goes on if GS is 0 there.
+extern const char upcall_yield_gs[], upcall_yield_guest[], upcall_native_gs[], upcall_native_guest[];
+extern const char upcall_current_gs[], upcall_current_end[];
+extern uint8_t upcall_gs_is_ours;  // GS points to an activation, or is 0 in children that share our memory
+upcall::sched::Thread* upcall_current_thread() noexcept;
 extern const char upcall_restorer[], upcall_kernel_restorer[];
 
 void upcall_entry();

@@ -182,10 +182,14 @@ FUNCTION upcall_native_yield
         .globl sched_yield                      // interposed: the program's calls come here
         .type sched_yield, @function
 sched_yield:
-        rdgsbase %rcx
-        jrcxz   1f
-        pop     %rcx
+        cmpb    $0, upcall_gs_is_ours(%rip)
+        je      1f
+        // Reading GS takes 3 ns. A vfork child, where it is 0, faults here instead: see upcall_guest_fixup.
+        .globl upcall_yield_gs
+        .hidden upcall_yield_gs
+upcall_yield_gs:
         movl    $1, %gs:A_IN_RUNTIME
+        pop     %rcx
         mov     %gs:A_CURRENT, %rdi
         mov     %rcx, T_RIP(%rdi)
         mov     %rsp, T_RSP(%rdi)
@@ -205,25 +209,46 @@ sched_yield:
         jmp     .Lresume
 2:      lea     upcall_yield_thread(%rip), %rax
         jmp     .Lnative_lost
+        .globl upcall_yield_guest
+        .hidden upcall_yield_guest
+upcall_yield_guest:
 1:      mov     $24, %eax
         syscall
         ret
+
+// Thread* upcall_current_thread(): null on a kernel thread that is no activation.
+FUNCTION upcall_current_thread
+        xor     %eax, %eax
+        cmpb    $0, upcall_gs_is_ours(%rip)
+        je      1f
+        .globl upcall_current_gs
+        .hidden upcall_current_gs
+upcall_current_gs:
+        mov     %gs:A_CURRENT, %rax
+        .globl upcall_current_end
+        .hidden upcall_current_end
+upcall_current_end:
+1:      ret
 
 // long upcall_native_call(Thread* (*handler)(Thread*), uint64_t a, uint64_t b, uint64_t c)
 // A call into the runtime by its own functions that the program calls by symbol. The ABI makes everything but the
 // callee-saved registers and the control words dead. The handler finds a, b, c in the thread's rdi, rsi, rdx and
 // leaves the answer in its rax. On a kernel thread that is no activation: -ENOSYS.
 FUNCTION upcall_native_call
-        rdgsbase %rax
-        test    %rax, %rax
-        jz      1f
+        cmpb    $0, upcall_gs_is_ours(%rip)
+        je      upcall_native_guest
+        .globl upcall_native_gs
+        .hidden upcall_native_gs
+upcall_native_gs:
+        movl    $1, %gs:A_IN_RUNTIME
+        jmp     2f
         // Same, by a caller that knows that it is on an activation.
         .globl upcall_native_call_here
         .hidden upcall_native_call_here
         .type upcall_native_call_here, @function
 upcall_native_call_here:
-        pop     %r8
         movl    $1, %gs:A_IN_RUNTIME
+2:      pop     %r8
         mov     %gs:A_CURRENT, %r9
         mov     %r8, T_RIP(%r9)
         mov     %rsp, T_RSP(%r9)
@@ -246,7 +271,10 @@ upcall_native_call_here:
         jne     .Lnative_lost
         call    *%rax
         jmp     .Lresume
-1:      mov     $-38, %rax
+        .globl upcall_native_guest
+        .hidden upcall_native_guest
+upcall_native_guest:
+        mov     $-38, %rax
         ret
 
 // long upcall_blocking_syscall(long nr, const long args[6])

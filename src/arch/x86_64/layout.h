@@ -43,6 +43,10 @@
 #define FPU_VECTORS 2
 #define FPU_X87 4  // values on the x87 register stack
 
+// Control words between threads.
+#define DEFAULT_MXCSR 0x1f80
+#define DEFAULT_FCW 0x37f
+
 // Activation, through GS.
 #define A_SELF 0
 #define A_IN_RUNTIME 8

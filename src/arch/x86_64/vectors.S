@@ -13,9 +13,6 @@
 \name:
         .endm
 
-#define DEFAULT_MXCSR 0x1f80
-#define DEFAULT_FCW 0x37f
-
 // Control words. Between threads the CPU holds the defaults: whoever saves others puts the defaults back, so that
 // the common case neither stores nor compares when a thread comes in.
 
