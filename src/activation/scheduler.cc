@@ -143,6 +143,13 @@ void idle(Activation* a) noexcept {
   }
 }
 
+// upcall_save_control without a call in the common case.
+inline void save_control(Thread* t) noexcept {
+  auto* fcw = reinterpret_cast<uint16_t*>(&t->fcw);
+  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(t->mxcsr), "=m"(*fcw));
+  t->fpu = FPU_LIVE;
+  if (__builtin_expect(t->mxcsr != DEFAULT_MXCSR || *fcw != DEFAULT_FCW, 0)) upcall_save_control(t);
+}
 }  // namespace
 
 void drain_inbox(Processor* p) noexcept {
@@ -172,7 +179,7 @@ void save_for_switch(Thread* t) noexcept {
 
 void save_for_native_switch(Thread* t) noexcept {
   t->fs = arch::read_thread_pointer();
-  upcall_save_control(t);
+  save_control(t);
 }
 
 Thread* dispatch(Activation* a, Thread* t) noexcept {
@@ -418,16 +425,6 @@ __attribute__((noinline, cold)) Thread* yield_slowly(Activation* a, Thread* t) n
 
 }  // namespace
 
-namespace {
-// upcall_save_control without a call in the common case.
-inline void save_control(Thread* t) noexcept {
-  auto* fcw = reinterpret_cast<uint16_t*>(&t->fcw);
-  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(t->mxcsr), "=m"(*fcw));
-  t->fpu = FPU_LIVE;
-  if (__builtin_expect(t->mxcsr != DEFAULT_MXCSR || *fcw != DEFAULT_FCW, 0)) upcall_save_control(t);
-}
-}  // namespace
-
 // sched_yield called by symbol, from entry.S. What is not the common case (several threads that compute) goes the long way.
 __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noexcept {
   namespace act = upcall::activation;
@@ -439,7 +436,7 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
   if (__builtin_expect(!common, 0)) return yield_slowly(a, t);
   // Complete before the queue has it: a thief may take it at once.
   t->fs = upcall::arch::read_thread_pointer();
-  save_control(t);
+  act::save_control(t);
   t->rax = 0;
   t->home = p;
   t->state.store(upcall::sched::State::ready, relaxed);

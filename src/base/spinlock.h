@@ -48,15 +48,16 @@ class SpinLock {
   Rank rank_;
 };
 
+template <typename Lock>
 class LockGuard {
  public:
-  explicit LockGuard(SpinLock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  explicit LockGuard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
   ~LockGuard() { lock_.unlock(); }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
 
  private:
-  SpinLock& lock_;
+  Lock& lock_;
 };
 
 }  // namespace upcall

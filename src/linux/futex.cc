@@ -295,7 +295,7 @@ void init_futexes() noexcept { activation::g_unlink_waiter = unlink_waiter; }
 void reset_futexes() noexcept {
   for (Bucket& b : g_buckets) {
     b.head = b.tail = nullptr;
-    b.lock.unlock();
+    b.lock.reset();
   }
 }
 
