@@ -57,6 +57,8 @@ struct Thread {
   atomic<activation::Activation*> activation;  // running and in_kernel: where; valid while the state lasts
   atomic<State> state;
   activation::Processor* home;  // where it was made ready last
+  uint8_t blocked_lately;       // of the last calls that may block, how many did (0 to 8)
+  uint8_t calls;                // counts them, to look again now and then
   bool woken;                   // set by who puts it into an inbox: it comes back from the kernel or a sleep
   Thread* (*pending_handler)(
       Thread*);         // to be called before the thread resumes: it entered without a processor
