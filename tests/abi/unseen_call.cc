@@ -1,4 +1,4 @@
-// abi: threads=2
+// abi: threads=2 unseen=1
 // A thread blocks in a system call in code made at run time, where no wrapper sees it: the others go on, the one that
 // wakes it among them. Many rounds: on one processor every round would hang without that.
 #include "unseen.h"

@@ -1,4 +1,4 @@
-// abi: threads=2
+// abi: threads=2 unseen=1
 // A thread waits for a page that another thread of the program brings.
 #include "unseen.h"
 
