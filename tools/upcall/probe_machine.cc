@@ -143,6 +143,33 @@ Finding probe_slice() {
           "the kernel's slice", "helpers react later when the CPUs are busy with other programs"};
 }
 
+// What the sentinel needs: SCHED_IDLE, its own descriptor table with /proc in it, and a policy of ours that it is below.
+Finding probe_events() {
+  Finding f = {Level::good, "event source", "",
+               "sentinel: blocking that no call announces is noticed in microseconds", ""};
+  std::string monitor = "monitor: blocking that no call announces is noticed within a time slice";
+  int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  int refused = 0;
+  std::thread([&] {
+    sched_param none = {};
+    if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) refused = errno;
+  }).join();
+  if (refused != 0) {
+    f = {Level::note, "event source", fmt::format("SCHED_IDLE is refused ({})", strerror(refused)), monitor,
+         ""};
+  } else if (policy == SCHED_IDLE) {
+    f = {Level::note, "event source",
+         "this process runs as SCHED_IDLE itself, the sentinel has its CPU no sooner than others", monitor,
+         ""};
+  } else if (access("/proc/self/task", R_OK | X_OK) != 0) {
+    f.found = fmt::format("SCHED_IDLE is allowed; /proc/self/task cannot be read ({})", strerror(errno));
+    f.used = "sentinel, judging by CPU time alone";
+  } else {
+    f.found = "SCHED_IDLE is allowed, /proc/self/task can be read";
+  }
+  return f;
+}
+
 Finding probe_rseq() {
   // Length 0 is refused with EINVAL where the call exists.
   bool exists = syscall(SYS_rseq, nullptr, 0, 0, 0) != 0 && errno == EINVAL;
@@ -193,8 +220,9 @@ Finding probe_shadow_stack() {
 }  // namespace
 
 std::vector<Finding> probe_machine() {
-  return {probe_kernel(), probe_fsgsbase(), probe_vector_state(),  probe_guard(),       probe_membarrier(),
-          probe_slice(),  probe_rseq(),     probe_code_patching(), probe_shadow_stack()};
+  return {probe_kernel(),        probe_fsgsbase(),    probe_vector_state(), probe_guard(),
+          probe_membarrier(),    probe_slice(),       probe_events(),       probe_rseq(),
+          probe_code_patching(), probe_shadow_stack()};
 }
 
 }  // namespace upcall::tool
