@@ -99,6 +99,8 @@ struct alignas(64) Processor {
   uint32_t arm_skipped = 0;              // owner's: wishes for the sentinel that were not worth a wake-up
   atomic<uint32_t> sentinel_backoff{0};  // how many to skip: it was woken in vain before
   uint64_t seen_cpu_time = 0;            // monitor's
+  uint32_t same_ticks = 0,
+           still_ticks = 0;  // monitor's: looks at one thread in a row; of these, without CPU time used
   struct {
     uint64_t due = sched::never, owner = 0, dispatches = 0, cpu_time = 0;
   } probe;                                    // monitor's: does the owner use its CPU?

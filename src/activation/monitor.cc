@@ -23,11 +23,14 @@ atomic<uint64_t> g_monitor_signals{0};
 
 namespace {
 
-constexpr uint64_t default_tick_ns = 5'000'000;
+// Half a time slice, at most this: a processor whose owner is in the kernel, and whose sentinel starves beside other
+// programs, waits for one to two ticks.
+constexpr uint64_t longest_tick_ns = 1'000'000;
 // Returns from unseen blocking are noticed within the first; the second bounds the monitor's share of a CPU.
 constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
 constexpr uint64_t probe_ns = 100'000;
-constexpr int quiet_ticks_before_sleep = 20;
+constexpr int quiet_ticks_before_sleep = 100;
+uint32_t g_ticks_of_slice = 1;  // looks at the same thread after which its time slice is over
 
 Activation* g_monitor = nullptr;
 atomic<uint32_t> g_poked{0};
@@ -57,18 +60,21 @@ bool tick(Processor* p, uint64_t now) noexcept {
   bool same = w.bits == p->seen_owner && d == p->seen_dispatches.load(relaxed);
   p->seen_owner = w.bits;
   p->seen_dispatches.store(d, relaxed);
+  p->same_ticks = same ? p->same_ticks + 1 : 0;
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
     Activation* owner = activation_at(w.activation());
     uint64_t used = owner ? cpu_time(owner->tid) : 0;
-    bool still = same && used == p->seen_cpu_time;
+    p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
     p->seen_cpu_time = used;
-    if (still && work) {
+    // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
+    if (work && p->still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u)) {
+      p->still_ticks = 0;
       take_from_blocked(p, w);
       return true;
     }
     if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
-    if (same && (signal || g_runtime.quantum)) {
+    if (signal ? same : g_runtime.quantum && p->same_ticks >= g_ticks_of_slice) {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
     // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
@@ -182,7 +188,9 @@ void monitor_main(void* argument) noexcept {
   kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
   kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
   request_short_slice();
-  uint64_t tick_ns = g_runtime.quantum ? g_runtime.quantum / 2 : default_tick_ns;
+  uint64_t tick_ns = longest_tick_ns;
+  if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
+  g_ticks_of_slice = g_runtime.quantum ? static_cast<uint32_t>(g_runtime.quantum / tick_ns) - 1 : 5;
   uint64_t next_tick = kernel::now() + tick_ns;
   int quiet = 0;
   bool one_more =
