@@ -59,6 +59,13 @@ bool take_back(Activation* a) noexcept {
 bool detach(Processor* p, OwnerWord w) noexcept {
   Activation* a = activation_at(w.activation());
   if (!a || !g_have_membarrier || !p->detach_lock.try_lock()) return false;
+  // The caller may have read `w` long ago: a sentinel waits for the CPU. If another detacher has been here since, `lost`
+  // is that one's and must stay; from here on only the owner itself can change the word.
+  // acquire: pairs with the compare-and-swap below.
+  if (p->owner.load(acquire) != w.bits) {
+    p->detach_lock.unlock();
+    return false;
+  }
   bool done = false;
   // relaxed: the heavy fence orders it before the load of in_runtime; pairs with entry.S.
   a->lost.store(1, relaxed);
