@@ -221,9 +221,10 @@ inline void want_sentinel(Processor* p) noexcept {
 // --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
 // The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.
 bool detach(Processor* p, OwnerWord w) noexcept;
-// From a signal handler that interrupted the program, a->in_runtime still 0: an activation that has lost its processor
-// and cannot have it back leaves its thread to others, and does not return.
-void surrender_if_lost(Activation* a, void* ucontext) noexcept;
+// From a signal handler that interrupted the program: sets in_runtime and answers true, the processor is ours. An
+// activation that has lost it and cannot have it back leaves its thread to others, and this does not return; false: no
+// memory for that, on without a processor, in_runtime 0.
+bool enter_from_handler(Activation* a, void* ucontext) noexcept;
 // Monitor: stops those that compute again; their threads go to the ready queue.
 void poll_lost() noexcept;
 uint32_t lost_count() noexcept;

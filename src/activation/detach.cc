@@ -84,7 +84,7 @@ bool detach(Processor* p, OwnerWord w) noexcept {
   return done;
 }
 
-void surrender_if_lost(Activation* a, void* ucontext) noexcept {
+bool enter_from_handler(Activation* a, void* ucontext) noexcept {
   a->in_runtime.store(1, relaxed);
   light_fence();  // pairs with detach's heavy fence
   Thread* t = a->current;
@@ -95,9 +95,11 @@ void surrender_if_lost(Activation* a, void* ucontext) noexcept {
       upcall_resume(leave_thread(a, t));
     }
     a->lost.store(1, relaxed);  // no memory: on without a processor; nobody else may set or clear it now
+    compiler_barrier();
+    a->in_runtime.store(0, relaxed);
+    return false;
   }
-  compiler_barrier();
-  a->in_runtime.store(0, relaxed);
+  return true;
 }
 
 uint32_t lost_count() noexcept { return g_lost_count.load(relaxed); }
