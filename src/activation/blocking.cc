@@ -140,6 +140,8 @@ Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::Child
   t->fs = arch::read_fs();
   OwnerWord w = enter_kernel(a, t);
   long r = upcall_clone_process(nr, args, child_context, child, own_stack);
+  // GS was 0: a reserved signal that came then found no activation to tell. fenced: pairs with send_signal.
+  if (a->signal_sent.exchange(0, fenced)) a->resched.store(1, relaxed);
   return come_back(a, t, w, r);
 }
 
