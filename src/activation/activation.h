@@ -230,6 +230,8 @@ void poll_lost() noexcept;
 uint32_t lost_count() noexcept;
 void forget_lost() noexcept;
 
+// Value of Thread::attention: there is a pending_handler, and no signal that we know of.
+inline constexpr uint32_t attention_pending_handler = 2;
 // Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
 extern bool (*g_after_blocking)(Thread*, long result);
 

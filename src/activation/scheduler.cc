@@ -473,6 +473,9 @@ __attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) no
   while (t->pending_handler) {
     auto* handler = t->pending_handler;
     t->pending_handler = nullptr;
+    // Unless a signal has been posted: the call would end with EINTR for nothing.
+    uint32_t ours = act::attention_pending_handler;
+    t->attention.compare_exchange_strong(ours, 0, upcall::relaxed, upcall::relaxed);
     if (t->fpu != FPU_LIVE) upcall_load_fpu(t);
     t = handler(t);
   }
