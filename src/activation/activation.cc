@@ -283,7 +283,10 @@ void park(Activation* a) noexcept {
   park_wait(a);
 }
 
-void pool_adopt(Activation* sleeper) noexcept { pool_push(sleeper); }
+void pool_adopt(Activation* sleeper) noexcept {
+  pool_push(sleeper);
+  sleeper->adopted.store(1, release);  // pairs with idle
+}
 
 void forget_others(Activation* survivor) noexcept {
   forget_lost();

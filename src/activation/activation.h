@@ -50,6 +50,7 @@ struct alignas(64) Activation {
       signal_sent;  // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
   bool in_pool;                  // guarded by the processor's pool_lock
+  atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
