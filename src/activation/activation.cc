@@ -260,6 +260,18 @@ void make_standby(Processor* p) noexcept {
   if (!spawn_activation(p)) p->spawning.store(0, relaxed);
 }
 
+namespace {
+
+void enter_pool(Activation* a) noexcept {
+  pool_push(a);
+  // The processor may have become claimable before: whoever made it so looked for us in the pool, or left it to us while
+  // we were being made.
+  OwnerWord w = a->processor->owner_word();
+  if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+}
+
+}  // namespace
+
 void park_wait(Activation* a) noexcept {
   for (;;) {
     if (!a->wake.exchange(0, acquire)) {
@@ -271,15 +283,12 @@ void park_wait(Activation* a) noexcept {
       refill_standby(a->processor);
       return;
     }
-    pool_push(a);
-    // The processor may have become claimable between the two: whoever made it so looked for us in the pool.
-    OwnerWord w = a->processor->owner_word();
-    if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+    enter_pool(a);
   }
 }
 
 void park(Activation* a) noexcept {
-  pool_push(a);
+  enter_pool(a);
   park_wait(a);
 }
 
