@@ -267,6 +267,9 @@ bool try_claim(Activation* a) noexcept;
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.
 extern void (*g_process_signal)(int signal, void* siginfo);
+// The same for a signal that the kernel gave to one of our kernel threads, from its handler: the thread may be anywhere in
+// the runtime, with locks held or without a processor.
+void hand_to_monitor(int signal, const void* siginfo) noexcept;
 extern atomic<uint64_t> g_monitor_signals;  // set the monitor waits for
 
 // A thread that is about to run again: signals. May return another thread. Set by src/linux.

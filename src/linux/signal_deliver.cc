@@ -329,14 +329,14 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
     return;
   }
   Activation* a = activation::self();
+  if (!(bit(signal) & activation::fault_signals) || info->code <= 0) {  // sent by somebody, not a fault
+    activation::hand_to_monitor(signal, info);
+    return;
+  }
   if (a->in_runtime.load(relaxed)) {
     if (uc->rip >= reinterpret_cast<uint64_t>(upcall_user_begin) &&
         uc->rip < reinterpret_cast<uint64_t>(upcall_user_end)) {
       uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
-      return;
-    }
-    if (info->code <= 0) {  // sent by somebody, not a fault
-      post_process(signal, *info);
       return;
     }
     Line line;
@@ -345,10 +345,6 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
     line.hex(info->fault_address).write();
     Action none = {};
     kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
-    return;
-  }
-  if (info->code <= 0) {
-    post_process(signal, *info);
     return;
   }
   // Lost: the instruction faults again where the thread goes on, or here, where there was no memory to leave it.
