@@ -36,11 +36,10 @@ constexpr unsigned long kernel_thread_flags =
 
 // A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
 // before it has said who it is.
-long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
-                   unsigned long without = 0) noexcept {
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid) noexcept {
   uint64_t all = ~0ull, before;
   kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
-  long r = upcall_clone(kernel_thread_flags & ~without, stack, f, argument, tid, nullptr);
+  long r = upcall_clone(kernel_thread_flags, stack, f, argument, tid, nullptr);
   kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return r;
 }
@@ -213,10 +212,10 @@ bool spawn_activation(Processor* p) noexcept {
   return true;
 }
 
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept {
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
-  long r = clone_quietly(stack + stack_bytes, f, argument, tid, own_files ? CLONE_FILES : 0);
+  long r = clone_quietly(stack + stack_bytes, f, argument, tid);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
     return r;

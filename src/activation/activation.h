@@ -159,8 +159,8 @@ void park(Activation*) noexcept;
 void park_wait(Activation*) noexcept;
 // Puts an activation that sleeps in idle() into the pool: its processor has been claimed.
 void pool_adopt(Activation* sleeper) noexcept;
-// A kernel thread that runs no threads. Returns its id or -errno. own_files: with a descriptor table of its own, empty.
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept;
+// A kernel thread that runs no threads. Returns its id or -errno.
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
 void pin_self(uint32_t cpu) noexcept;
 // Ends the activation structures of a parent process: only the caller exists.
 void forget_others(Activation* survivor) noexcept;

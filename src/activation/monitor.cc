@@ -269,7 +269,7 @@ bool start_monitor() noexcept {
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
-  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid, false) > 0;
+  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
 }
 
 void poke_monitor() noexcept {
