@@ -1,0 +1,13 @@
+// abi: threads=1
+#include "abi.h"
+using namespace upcall::test;
+static std::atomic<int> got{0};
+int main(){
+  install(SIGUSR1, [](int){ ++got; }, SA_RESTART);
+  auto w=start([&]{ nap(kMs);}); join(w);
+  pid_t me=getpid(); pid_t c=fork();
+  if(!c){ int64_t e=now_ns()+kSecond; while(now_ns()<e) {kill(me,SIGUSR1); usleep(10);} _exit(0);}
+  char*av[]={(char*)"x",0}; int64_t e=now_ns()+kSecond; 
+  while(now_ns()<e) execv("/nonexistent/x",av);
+  while(waitpid(c,0,0)<0); dprintf(1,"ok %d\n",got.load());
+}
