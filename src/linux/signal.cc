@@ -391,12 +391,37 @@ void let_exec_inherit(Thread* t) noexcept {
   for (int s = 1; s <= signal_count; ++s)
     if (caught_by_program(s)) catch_in_kernel(s, g_actions[s].flags & child_flags);
   uint64_t mask = t->signals.mask.load(relaxed);
+  // What is blocked and pending stays pending in the new program. Still blocked here: to this kernel thread alone, where
+  // the monitor does not take it.
+  uint64_t all = ~0ul;
+  kernel::sys(__NR_rt_sigprocmask, 2, &all, nullptr, 8);
+  auto tid = static_cast<int32_t>(kernel::sys(__NR_gettid));
+  {
+    LockGuard guard(g_lock);
+    for (auto* queue : {t->signals.queue, g_process_queue})
+      for (auto* q = queue; q; q = q->next)
+        if (mask & bit(q->signal))
+          kernel::sys(__NR_rt_tgsigqueueinfo, activation::g_runtime.pid, tid, q->signal,
+                      static_cast<void*>(q->info));
+  }
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
 }
 
 void keep_after_failed_exec() noexcept {
   uint64_t mask = activation::activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+  // let_exec_inherit's copies; ours are in their queues still.
+  uint64_t own = 0;
+  {
+    LockGuard guard(g_lock);
+    Thread* t = activation::self()->current;
+    for (auto* queue : {t->signals.queue, g_process_queue})
+      for (auto* q = queue; q; q = q->next) own |= bit(q->signal);
+  }
+  own &= mask;
+  __kernel_timespec zero = {0, 0};
+  for (Info info; own && kernel::sys(__NR_rt_sigtimedwait, &own, &info, &zero, 8) > 0;) {
+  }
   for (int s = 1; s <= signal_count; ++s)
     if (caught_by_program(s)) mirror_in_kernel(s, g_actions[s]);
   for (int s : kept_signals) catch_in_kernel(s);

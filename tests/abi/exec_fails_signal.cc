@@ -7,7 +7,9 @@ int main(){
   auto w=start([&]{ nap(kMs);}); join(w);
   pid_t me=getpid(); pid_t c=fork();
   if(!c){ int64_t e=now_ns()+kSecond; while(now_ns()<e) {kill(me,SIGUSR1); usleep(10);} _exit(0);}
-  char*av[]={(char*)"x",0}; int64_t e=now_ns()+kSecond; 
-  while(now_ns()<e) execv("/nonexistent/x",av);
-  while(waitpid(c,0,0)<0); dprintf(1,"ok %d\n",got.load());
+  char* av[] = {const_cast<char*>("x"), nullptr};
+  const int64_t end = now_ns() + kSecond;
+  while (now_ns() < end) execv("/nonexistent/x", av);
+  while (waitpid(c, nullptr, 0) < 0) {
+  }
 }
