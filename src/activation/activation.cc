@@ -36,11 +36,10 @@ constexpr unsigned long kernel_thread_flags =
 
 // A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
 // before it has said who it is.
-long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
-                   unsigned long without = 0) noexcept {
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid) noexcept {
   uint64_t all = ~0ull, before;
   kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
-  long r = upcall_clone(kernel_thread_flags & ~without, stack, f, argument, tid, nullptr);
+  long r = upcall_clone(kernel_thread_flags, stack, f, argument, tid, nullptr);
   kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return r;
 }
@@ -213,10 +212,10 @@ bool spawn_activation(Processor* p) noexcept {
   return true;
 }
 
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept {
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
-  long r = clone_quietly(stack + stack_bytes, f, argument, tid, own_files ? CLONE_FILES : 0);
+  long r = clone_quietly(stack + stack_bytes, f, argument, tid);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
     return r;
@@ -260,6 +259,18 @@ void make_standby(Processor* p) noexcept {
   if (!spawn_activation(p)) p->spawning.store(0, relaxed);
 }
 
+namespace {
+
+void enter_pool(Activation* a) noexcept {
+  pool_push(a);
+  // The processor may have become claimable before: whoever made it so looked for us in the pool, or left it to us while
+  // we were being made.
+  OwnerWord w = a->processor->owner_word();
+  if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+}
+
+}  // namespace
+
 void park_wait(Activation* a) noexcept {
   for (;;) {
     if (!a->wake.exchange(0, acquire)) {
@@ -271,19 +282,19 @@ void park_wait(Activation* a) noexcept {
       refill_standby(a->processor);
       return;
     }
-    pool_push(a);
-    // The processor may have become claimable between the two: whoever made it so looked for us in the pool.
-    OwnerWord w = a->processor->owner_word();
-    if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+    enter_pool(a);
   }
 }
 
 void park(Activation* a) noexcept {
-  pool_push(a);
+  enter_pool(a);
   park_wait(a);
 }
 
-void pool_adopt(Activation* sleeper) noexcept { pool_push(sleeper); }
+void pool_adopt(Activation* sleeper) noexcept {
+  pool_push(sleeper);
+  sleeper->adopted.store(1, release);  // pairs with idle
+}
 
 void forget_others(Activation* survivor) noexcept {
   forget_lost();

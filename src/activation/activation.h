@@ -50,6 +50,7 @@ struct alignas(64) Activation {
       signal_sent;  // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
   bool in_pool;                  // guarded by the processor's pool_lock
+  atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
@@ -160,8 +161,8 @@ void park(Activation*) noexcept;
 void park_wait(Activation*) noexcept;
 // Puts an activation that sleeps in idle() into the pool: its processor has been claimed.
 void pool_adopt(Activation* sleeper) noexcept;
-// A kernel thread that runs no threads. Returns its id or -errno. own_files: with a descriptor table of its own, empty.
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid, bool own_files) noexcept;
+// A kernel thread that runs no threads. Returns its id or -errno.
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
 void pin_self(uint32_t cpu) noexcept;
 // Ends the activation structures of a parent process: only the caller exists.
 void forget_others(Activation* survivor) noexcept;
@@ -223,14 +224,17 @@ inline void want_sentinel(Processor* p) noexcept {
 // --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
 // The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.
 bool detach(Processor* p, OwnerWord w) noexcept;
-// From a signal handler that interrupted the program, a->in_runtime still 0: an activation that has lost its processor
-// and cannot have it back leaves its thread to others, and does not return.
-void surrender_if_lost(Activation* a, void* ucontext) noexcept;
+// From a signal handler that interrupted the program: sets in_runtime and answers true, the processor is ours. An
+// activation that has lost it and cannot have it back leaves its thread to others, and this does not return; false: no
+// memory for that, on without a processor, in_runtime 0.
+bool enter_from_handler(Activation* a, void* ucontext) noexcept;
 // Monitor: stops those that compute again; their threads go to the ready queue.
 void poll_lost() noexcept;
 uint32_t lost_count() noexcept;
 void forget_lost() noexcept;
 
+// Value of Thread::attention: there is a pending_handler, and no signal that we know of.
+inline constexpr uint32_t attention_pending_handler = 2;
 // Called with the raw result before the thread resumes, still without a processor perhaps; false: call again.
 extern bool (*g_after_blocking)(Thread*, long result);
 
@@ -265,6 +269,9 @@ bool try_claim(Activation* a) noexcept;
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.
 extern void (*g_process_signal)(int signal, void* siginfo);
+// The same for a signal that the kernel gave to one of our kernel threads, from its handler: the thread may be anywhere in
+// the runtime, with locks held or without a processor.
+void hand_to_monitor(int signal, const void* siginfo) noexcept;
 extern atomic<uint64_t> g_monitor_signals;  // set the monitor waits for
 
 // A thread that is about to run again: signals. May return another thread. Set by src/linux.

@@ -13,13 +13,19 @@ bool (*g_after_blocking)(Thread*, long) = nullptr;
 bool claim_back(Activation* a) noexcept {
   Processor* p = a->processor;
   OwnerWord w = p->owner_word();
-  if (w.state() == Owner::in_kernel) return try_claim(a);
-  if (w.state() != Owner::idle) return false;
-  Activation* sleeper = activation_at(w.activation());
-  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
-    return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
-  pool_adopt(sleeper);
+  if (w.state() == Owner::in_kernel) {
+    if (!try_claim(a)) return false;
+  } else {
+    if (w.state() != Owner::idle) return false;
+    Activation* sleeper = activation_at(w.activation());
+    if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+      return false;
+    g_runtime.sleeping.fetch_sub(1, relaxed);
+    pool_adopt(sleeper);
+  }
+  // The thread may go on without dispatch, which would do these. The sleeper minded the timers itself.
+  p->current_priority.store(a->current->sched_priority, relaxed);
+  if (p->timers.next() < g_monitor_deadline.load(relaxed)) poke_monitor();
   return true;
 }
 
@@ -140,6 +146,8 @@ Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::Child
   t->fs = arch::read_fs();
   OwnerWord w = enter_kernel(a, t);
   long r = upcall_clone_process(nr, args, child_context, child, own_stack);
+  // GS was 0: a reserved signal that came then found no activation to tell. fenced: pairs with send_signal.
+  if (a->signal_sent.exchange(0, fenced)) a->resched.store(1, relaxed);
   return come_back(a, t, w, r);
 }
 

@@ -59,6 +59,13 @@ bool take_back(Activation* a) noexcept {
 bool detach(Processor* p, OwnerWord w) noexcept {
   Activation* a = activation_at(w.activation());
   if (!a || !g_have_membarrier || !p->detach_lock.try_lock()) return false;
+  // The caller may have read `w` long ago: a sentinel waits for the CPU. If another detacher has been here since, `lost`
+  // is that one's and must stay; from here on only the owner itself can change the word.
+  // acquire: pairs with the compare-and-swap below.
+  if (p->owner.load(acquire) != w.bits) {
+    p->detach_lock.unlock();
+    return false;
+  }
   bool done = false;
   // relaxed: the heavy fence orders it before the load of in_runtime; pairs with entry.S.
   a->lost.store(1, relaxed);
@@ -77,7 +84,7 @@ bool detach(Processor* p, OwnerWord w) noexcept {
   return done;
 }
 
-void surrender_if_lost(Activation* a, void* ucontext) noexcept {
+bool enter_from_handler(Activation* a, void* ucontext) noexcept {
   a->in_runtime.store(1, relaxed);
   light_fence();  // pairs with detach's heavy fence
   Thread* t = a->current;
@@ -88,9 +95,11 @@ void surrender_if_lost(Activation* a, void* ucontext) noexcept {
       upcall_resume(leave_thread(a, t));
     }
     a->lost.store(1, relaxed);  // no memory: on without a processor; nobody else may set or clear it now
+    compiler_barrier();
+    a->in_runtime.store(0, relaxed);
+    return false;
   }
-  compiler_barrier();
-  a->in_runtime.store(0, relaxed);
+  return true;
 }
 
 uint32_t lost_count() noexcept { return g_lost_count.load(relaxed); }
@@ -140,7 +149,9 @@ __attribute__((visibility("hidden"))) Thread* upcall_take_back(Thread* t,
   act::save_for_switch(t);
   t->pending_handler = handler;
   upcall::g_counters.surrendered.fetch_add(1, upcall::relaxed);
-  t->attention.store(1, upcall::relaxed);  // so that entry.S goes through upcall_before_resume
+  // So that entry.S goes through upcall_before_resume; distinct from a signal's, which may be there already.
+  uint32_t none = 0;
+  t->attention.compare_exchange_strong(none, act::attention_pending_handler, upcall::relaxed, upcall::relaxed);
   return act::leave_thread(a, t);
 }
 }

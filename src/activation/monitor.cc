@@ -32,6 +32,25 @@ constexpr uint64_t probe_ns = 100'000;
 constexpr int quiet_ticks_before_sleep = 100;
 uint32_t g_ticks_of_slice = 1;  // looks at the same thread after which its time slice is over
 
+// Signals from handlers of ours, one of each kind, as they would be pending.
+enum : uint32_t { slot_free, slot_filling, slot_full };
+struct {
+  atomic<uint32_t> state;
+  unsigned char info[128];
+} g_handed[65];
+atomic<uint32_t> g_any_handed{0};
+
+void take_handed() noexcept {
+  if (!g_any_handed.exchange(0, acquire)) return;  // pairs with hand_to_monitor
+  for (int s = 1; s <= 64; ++s) {
+    if (g_handed[s].state.load(acquire) != slot_full) continue;  // pairs with hand_to_monitor
+    alignas(8) unsigned char info[128];
+    __builtin_memcpy(info, g_handed[s].info, sizeof info);
+    g_handed[s].state.store(slot_free, release);  // pairs with hand_to_monitor's compare-and-swap
+    g_process_signal(s, info);
+  }
+}
+
 Activation* g_monitor = nullptr;
 atomic<uint32_t> g_poked{0};
 
@@ -203,6 +222,7 @@ void monitor_main(void* argument) noexcept {
     if (again < deadline) g_monitor_deadline.store(again, relaxed);
     wait_for_signal(again < deadline ? again : deadline);
     g_poked.store(0, fenced);  // pairs with poke_monitor: what was asked for before is looked at below
+    take_handed();
     create_where_asked();
     if (lost_count()) poll_lost();
     uint64_t now = kernel::now();
@@ -252,10 +272,12 @@ bool start_monitor() noexcept {
     g_monitor->is_monitor = true;
     g_monitor->in_runtime.store(1, relaxed);
   }
+  for (auto& slot : g_handed) slot.state.store(slot_free, relaxed);
+  g_any_handed.store(0, relaxed);
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
-  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid, false) > 0;
+  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
 }
 
 void poke_monitor() noexcept {
@@ -263,6 +285,16 @@ void poke_monitor() noexcept {
     g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
   if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;
   kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
+}
+
+void hand_to_monitor(int signal, const void* siginfo) noexcept {
+  auto& slot = g_handed[signal];
+  uint32_t state = slot_free;
+  if (!slot.state.compare_exchange_strong(state, slot_filling, acq_rel, relaxed)) return;
+  __builtin_memcpy(slot.info, siginfo, sizeof slot.info);
+  slot.state.store(slot_full, release);  // pairs with take_handed
+  g_any_handed.store(1, release);        // same
+  poke_monitor();
 }
 
 void poke_monitor_to_create(Processor* p) noexcept {

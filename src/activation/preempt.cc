@@ -94,14 +94,17 @@ void on_preempt_signal(void* ucontext) noexcept {
     a->resched.store(1, relaxed);
     return;
   }
-  surrender_if_lost(a, uc);
+  if (!enter_from_handler(a, uc)) return;
   Thread* t = a->current;
   bool signals = t->attention.load(acquire) != 0;
-  if (!a->processor->has_work() && !signals) return;
-  a->in_runtime.store(1, relaxed);
-  compiler_barrier();
+  if (!a->processor->has_work() && !signals) {
+    compiler_barrier();
+    a->in_runtime.store(0, relaxed);
+    return;
+  }
   drain_inbox(a->processor);  // what has come before goes before
   if ((!signals && !a->processor->ready.beats(t)) || !keep_frame(t, uc)) {
+    compiler_barrier();
     a->in_runtime.store(0, relaxed);
     return;
   }

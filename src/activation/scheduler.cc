@@ -127,6 +127,7 @@ void idle(Activation* a) noexcept {
   OwnerWord sleeping = w.next(Owner::idle, a->index);
   a->current = nullptr;
   a->wake.store(0, relaxed);
+  a->adopted.store(0, relaxed);
   r.sleeping.fetch_add(1, relaxed);
   // fenced: pairs with ready_remote's push followed by its load of the owner word.
   p->owner.exchange(sleeping.bits, fenced);
@@ -139,6 +140,8 @@ void idle(Activation* a) noexcept {
     r.sleeping.fetch_sub(1, relaxed);
     a->wake.store(0, relaxed);
   } else {
+    // acquire: pairs with pool_adopt. Not before: it would be in the pool twice.
+    while (!a->adopted.load(acquire)) kernel::sys(__NR_sched_yield);
     park_wait(a);
   }
 }
@@ -473,6 +476,9 @@ __attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) no
   while (t->pending_handler) {
     auto* handler = t->pending_handler;
     t->pending_handler = nullptr;
+    // Unless a signal has been posted: the call would end with EINTR for nothing.
+    uint32_t ours = act::attention_pending_handler;
+    t->attention.compare_exchange_strong(ours, 0, upcall::relaxed, upcall::relaxed);
     if (t->fpu != FPU_LIVE) upcall_load_fpu(t);
     t = handler(t);
   }

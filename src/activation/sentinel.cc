@@ -2,6 +2,7 @@
 // run, above all when the processor's owner has blocked. Linux gives it a small share beside a running owner too (weight 3
 // against 1,024), so it looks before it acts. Armed only while threads wait for the processor.
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 
 #include "activation/activation.h"
@@ -65,8 +66,13 @@ void sentinel_main(void* argument) noexcept {
   arch::write_gs(0);
   uint64_t all = ~0ull;
   kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  kernel::sys(__NR_close_range, 0, ~0u, 0);  // of its own copy of the table
-  auto directory = static_cast<int>(kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0));
+  // A table of its own, empty from the start: a copy would keep pipes and locks of the program open until it is closed,
+  // which on a busy CPU may be long.
+  bool own = !kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE)) ||
+             !kernel::is_error(kernel::sys(__NR_unshare, CLONE_FILES));
+  // Never in the program's table. Without it the CPU clock alone decides.
+  auto directory =
+      own ? static_cast<int>(kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0)) : -1;
   pin_self(p->cpu);
   sched_param param = {0};
   kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
@@ -111,7 +117,7 @@ void arm_sentinel(Processor* p) noexcept {
   if (!g_runtime.sentinel) return;
   if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
     int tid;
-    if (start_helper(sentinel_main, p, 32 * 1024, &tid, true) < 0) p->sentinel_started.store(0, relaxed);
+    if (start_helper(sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);
   }
   if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))
     kernel::futex_wake(&p->sentinel_armed, 1);

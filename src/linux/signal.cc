@@ -144,10 +144,12 @@ void kernel_action(int signal, const Action& a) noexcept {
   kernel::sys(__NR_rt_sigaction, signal, &a, nullptr, 8);
 }
 
-void catch_in_kernel(int signal) noexcept {
+constexpr uint64_t child_flags = flag_nocldstop | 2 /* SA_NOCLDWAIT */;
+
+void catch_in_kernel(int signal, uint64_t more_flags = 0) noexcept {
   // No mask: faults inside our own handlers must reach us too.
   Action ours = {reinterpret_cast<uint64_t>(&upcall_on_signal),
-                 flag_siginfo | flag_onstack | flag_restart | flag_nodefer | flag_restorer,
+                 flag_siginfo | flag_onstack | flag_restart | flag_nodefer | flag_restorer | more_flags,
                  reinterpret_cast<uint64_t>(upcall_kernel_restorer), 0};
   kernel_action(signal, ours);
 }
@@ -159,7 +161,7 @@ void mirror_in_kernel(int signal, const Action& a) noexcept {
   Action k = a;
   if (k.handler > 1) {
     k.handler = 0;
-    k.flags &= flag_nocldstop | 2 /* SA_NOCLDWAIT */;
+    k.flags &= child_flags;
     k.restorer = 0;
   }
   kernel_action(signal, k);
@@ -349,6 +351,12 @@ void reset_signals(Thread* t) noexcept {
 
 namespace {
 constexpr int kept_signals[] = {4, 5, 7, 8, 11, 31, activation::preempt_signal};
+
+// A signal that the kernel is told nothing of but how children are reported.
+bool caught_by_program(int s) noexcept {
+  return g_actions[s].handler > 1 &&
+         !(bit(s) & (activation::fault_signals | unblockable | bit(activation::preempt_signal)));
+}
 }  // namespace
 
 void take_over_signals(Thread* t) noexcept {
@@ -378,13 +386,44 @@ void take_over_signals(Thread* t) noexcept {
 void let_exec_inherit(Thread* t) noexcept {
   for (int s : kept_signals)
     if (s != activation::preempt_signal && g_actions[s].handler == 1) kernel_action(s, g_actions[s]);
+  // The kernel's mask is the program's now, its dispositions are not: a signal with a handler would kill the process,
+  // although the exec may fail. exec itself sets what is caught to the default.
+  for (int s = 1; s <= signal_count; ++s)
+    if (caught_by_program(s)) catch_in_kernel(s, g_actions[s].flags & child_flags);
   uint64_t mask = t->signals.mask.load(relaxed);
+  // What is blocked and pending stays pending in the new program. Still blocked here: to this kernel thread alone, where
+  // the monitor does not take it.
+  uint64_t all = ~0ul;
+  kernel::sys(__NR_rt_sigprocmask, 2, &all, nullptr, 8);
+  auto tid = static_cast<int32_t>(kernel::sys(__NR_gettid));
+  {
+    LockGuard guard(g_lock);
+    for (auto* queue : {t->signals.queue, g_process_queue})
+      for (auto* q = queue; q; q = q->next)
+        if (mask & bit(q->signal))
+          kernel::sys(__NR_rt_tgsigqueueinfo, activation::g_runtime.pid, tid, q->signal,
+                      static_cast<void*>(q->info));
+  }
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
 }
 
 void keep_after_failed_exec() noexcept {
   uint64_t mask = activation::activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+  // let_exec_inherit's copies; ours are in their queues still.
+  uint64_t own = 0;
+  {
+    LockGuard guard(g_lock);
+    Thread* t = activation::self()->current;
+    for (auto* queue : {t->signals.queue, g_process_queue})
+      for (auto* q = queue; q; q = q->next) own |= bit(q->signal);
+  }
+  own &= mask;
+  __kernel_timespec zero = {0, 0};
+  for (Info info; own && kernel::sys(__NR_rt_sigtimedwait, &own, &info, &zero, 8) > 0;) {
+  }
+  for (int s = 1; s <= signal_count; ++s)
+    if (caught_by_program(s)) mirror_in_kernel(s, g_actions[s]);
   for (int s : kept_signals) catch_in_kernel(s);
 }
 

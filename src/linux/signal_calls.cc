@@ -100,6 +100,8 @@ Thread* sys_rt_sigprocmask(Thread* t) noexcept {
     mask &= ~unblockable;
     t->signals.mask.store(mask, fenced);  // pairs with post_thread's look at the mask
     if (old & ~mask) recheck(t);
+    // A signal of the process may have been left to this thread, which blocks it now.
+    if ((mask & ~old) && t->attention.load(relaxed)) pass_signals_on(t);
   }
   if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old))
     return answer(t, -e_fault);
@@ -148,6 +150,8 @@ bool signals::finish_sigwait(Thread* t) noexcept {
   }
   Info info;
   int s = take(t, set, &info);
+  // What was posted to the process since was left to this thread, which takes but one.
+  pass_signals_on(t);
   if (!s) {
     if (static_cast<int64_t>(t->rax) == -e_intr && !(pending_for(t) & ~t->signals.mask.load(relaxed))) {
       // Woken for a signal that another thread has taken: wait again.

@@ -269,7 +269,7 @@ bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
 
 }  // namespace
 
-// A fault of a thread, on the activation's alternate stack.
+// A fault of a thread, on the activation's alternate stack; in_runtime is set.
 void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
   Activation* a = activation::self();
   Thread* t = a->current;
@@ -283,10 +283,10 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
     kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
     if (info->code <= 0)
       kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
+    compiler_barrier();
+    a->in_runtime.store(0, relaxed);
     return;
   }
-  a->in_runtime.store(1, relaxed);
-  compiler_barrier();
   t->fs = arch::read_fs();
   t->signal_frame = uc;
   t->kind = CONTEXT_SIGNAL_FRAME;
@@ -329,14 +329,14 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
     return;
   }
   Activation* a = activation::self();
+  if (!(bit(signal) & activation::fault_signals) || info->code <= 0) {  // sent by somebody, not a fault
+    activation::hand_to_monitor(signal, info);
+    return;
+  }
   if (a->in_runtime.load(relaxed)) {
     if (uc->rip >= reinterpret_cast<uint64_t>(upcall_user_begin) &&
         uc->rip < reinterpret_cast<uint64_t>(upcall_user_end)) {
       uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
-      return;
-    }
-    if (info->code <= 0) {  // sent by somebody, not a fault
-      post_process(signal, *info);
       return;
     }
     Line line;
@@ -347,11 +347,8 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
     kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
     return;
   }
-  if (info->code <= 0) {
-    post_process(signal, *info);
-    return;
-  }
-  activation::surrender_if_lost(a, uc);  // the instruction faults again where the thread goes on
+  // Lost: the instruction faults again where the thread goes on, or here, where there was no memory to leave it.
+  if (!activation::enter_from_handler(a, uc)) return;
   deliver_fault(signal, info, uc);
 }
 

@@ -52,6 +52,7 @@ FUNCTION upcall_entry
         mov     %rcx, %rdi
         cmp     $SYSCALL_TABLE_SIZE, %rax
         jae     .Lunknown
+.Lknown:
         cmpl    $0, %gs:A_LOST
         jne     .Lentry_lost
 .Ldispatch:
@@ -129,7 +130,7 @@ FUNCTION upcall_entry
 
 .Lunknown:
         mov     $SYSCALL_TABLE_SIZE, %eax
-        jmp     .Ldispatch
+        jmp     .Lknown
 
         // Something to do before the thread runs: signals, a preemption, a saved floating-point state.
 .Lresume_slow:
