@@ -88,9 +88,9 @@ void unpark(Thread* n) noexcept {
 
 // True: the joiner still waits for `h`, and is the caller's to make ready.
 bool claim_joiner(Thread* j, const Hull* h) noexcept {
-  // acquire: pairs with begin_wait; `joining` is of this wait or a later one, and then the claim fails.
+  // acquire: pairs with begin_wait; `joining` and `join_word` are of this wait or a later one, and then the claim fails.
   uint64_t word = j->wait_word.load(acquire);
-  return j->joining.load(relaxed) == h && sched::claim_wait(j, word);
+  return j->joining.load(relaxed) == h && j->join_word.load(relaxed) == word && sched::claim_wait(j, word);
 }
 
 // The end of `h`'s thread is known: finished, or joined on behalf of the one who waits. False: it is to exit instead.
@@ -246,6 +246,7 @@ Thread* wait_for_end(Thread* t) noexcept {
   activation::save_for_native_switch(t);
   t->interrupted_call = false;
   t->timeout_result = -linux_abi::e_timedout;
+  t->join_word.store(sched::next_wait_word(t), relaxed);
   t->joining.store(h, relaxed);
   if (long r = enter(t, h)) return answer(t, r < 0 ? r : 0);
   uint64_t word = sched::begin_wait(t);
