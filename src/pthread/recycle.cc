@@ -315,6 +315,8 @@ void forked(Thread* survivor) noexcept {
       static_cast<Hull*>(n->hull)->word.store(static_cast<uint64_t>(Phase::exiting), relaxed);
     return false;
   });
+  // Who waits for the survivor is not here; its descriptor is free, but a wait in it looks as if it could be claimed.
+  if (auto* h = static_cast<Hull*>(survivor->hull)) h->word.store(h->word.load(relaxed) & word_flags, relaxed);
   g_spares = nullptr;
   g_shared_spares.store(0, relaxed);
   g_closing.store(0, relaxed);
