@@ -269,10 +269,18 @@ INTERPOSED(int, thrd_detach, (pthread_t p)) {
 }
 
 INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
-  // A thread that has finished takes no signals, and that is no error.
-  if (active() && phase_of(hull_of(p)->word.load(relaxed)) == Phase::finished)
-    return signal < 0 || signal > 64 ? EINVAL : 0;
-  return g_real.kill(p, signal);
+  // A thread that has finished takes no signals, and that is no error, be it while we look. glibc's own signals are
+  // refused all the same.
+  Hull* h = hull_of(p);
+  if (!active()) return g_real.kill(p, signal);
+  int r;
+  do {
+    if (phase_of(h->word.load(relaxed)) == Phase::finished) return signal == 32 || signal == 33 ? EINVAL : 0;
+    r = g_real.kill(p, signal);
+    // Not found, but running a moment ago: it is in end_of_job, on another processor.
+  } while (r == ESRCH &&
+           (phase_of(h->word.load(relaxed)) == Phase::finished || phase_of(h->word.load(relaxed)) == Phase::running));
+  return r;
 }
 
 }  // extern "C"
