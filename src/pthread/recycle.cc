@@ -81,6 +81,16 @@ void renew(Thread* n, Thread* t) noexcept {
   upcall_copy_control(n);
 }
 
+// A new thread has an id of its own: mutexes know their owners by it. The kernel would have written it where the library
+// keeps it, and where it will be cleared.
+void renew_id(Thread* n) noexcept {
+  uint32_t known;
+  if (!n->clear_child_tid || upcall_load_user32(n->clear_child_tid, &known) || known != static_cast<uint32_t>(n->tid))
+    return;
+  sched::g_threads.renew_id(n);
+  upcall_copy_user(n->clear_child_tid, &n->tid, sizeof n->tid);
+}
+
 void unpark(Thread* n) noexcept {
   n->parked.store(false, relaxed);
   g_counters.threads_parked.fetch_sub(1, relaxed);
@@ -148,6 +158,7 @@ Thread* give_job(Thread* t) noexcept {
       share(h);  // not parked yet, or awake for a moment
       return answer(t, -linux_abi::e_again);
     }
+    renew_id(n);
     unpark(n);
     pthread_t id = h->id;
     // The latter: the real function is to fault at it.
