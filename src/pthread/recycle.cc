@@ -68,8 +68,11 @@ void wake_hull(Activation* a, Thread* n, long code) noexcept {
 
 // The kernel state that a new thread has from its creator `t`, or from nobody.
 void renew(Thread* n, Thread* t) noexcept {
-  if (n->signals.pending) linux_abi::discard_signals(n);
+  // glibc's set*id counts the threads it has signalled, and waits for each: a hull may be woken for it and be given a
+  // function at once.
+  if (n->signals.pending) linux_abi::discard_signals(n, parked_mask);
   n->signals.mask.store(t->signals.mask.load(relaxed), relaxed);
+  if (n->signals.pending) linux_abi::signals::recheck(n);
   n->restore_mask = n->interrupted_call = false;
   n->sleep_rem = 0;
   n->altstack_sp = nullptr, n->altstack_size = 0, n->altstack_flags = 2;
