@@ -43,7 +43,7 @@ atomic<bool> g_all_static{false};
 // entered as have been mapped since both were last known to agree. Programs may also map code themselves; what is not in
 // the list after a while is taken for that.
 constexpr uint64_t a_while_cycles = 2'000'000'000;
-atomic<uint64_t> g_entered{0}, g_entered_mapped{0};             // when they agreed
+atomic<uint64_t> g_entered{0}, g_entered_mapped{0};           // when they agreed
 atomic<uint64_t> g_waiting_mapped{~0ul}, g_waiting_since{0};  // they do not, since
 
 struct Look {

@@ -88,7 +88,8 @@ void renew(Thread* n, Thread* t) noexcept {
 // keeps it, and where it will be cleared.
 void renew_id(Thread* n) noexcept {
   uint32_t known;
-  if (!n->clear_child_tid || upcall_load_user32(n->clear_child_tid, &known) || known != static_cast<uint32_t>(n->tid))
+  if (!n->clear_child_tid || upcall_load_user32(n->clear_child_tid, &known) ||
+      known != static_cast<uint32_t>(n->tid))
     return;
   sched::g_threads.renew_id(n);
   upcall_copy_user(n->clear_child_tid, &n->tid, sizeof n->tid);
@@ -330,7 +331,8 @@ void forked(Thread* survivor) noexcept {
     return false;
   });
   // Who waits for the survivor is not here; its descriptor is free, but a wait in it looks as if it could be claimed.
-  if (auto* h = static_cast<Hull*>(survivor->hull)) h->word.store(h->word.load(relaxed) & word_flags, relaxed);
+  if (auto* h = static_cast<Hull*>(survivor->hull))
+    h->word.store(h->word.load(relaxed) & word_flags, relaxed);
   g_spares = nullptr;
   g_shared_spares.store(0, relaxed);
   g_closing.store(0, relaxed);

@@ -287,8 +287,8 @@ INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
     if (phase_of(h->word.load(relaxed)) == Phase::finished) return signal == 32 || signal == 33 ? EINVAL : 0;
     r = g_real.kill(p, signal);
     // Not found, but running a moment ago: it is in end_of_job, on another processor.
-  } while (r == ESRCH &&
-           (phase_of(h->word.load(relaxed)) == Phase::finished || phase_of(h->word.load(relaxed)) == Phase::running));
+  } while (r == ESRCH && (phase_of(h->word.load(relaxed)) == Phase::finished ||
+                          phase_of(h->word.load(relaxed)) == Phase::running));
   return r;
 }
 
