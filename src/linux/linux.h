@@ -155,7 +155,7 @@ void give_back_signals(Thread* t) noexcept;
 void let_exec_inherit(Thread* t) noexcept;
 void keep_after_failed_exec() noexcept;
 // A thread ends: what was pending for it goes.
-void discard_signals(Thread* t) noexcept;
+void discard_signals(Thread* t, uint64_t set = ~0ul) noexcept;
 // `t` will take no more signals of the process: somebody else is told of what is pending.
 void pass_signals_on(Thread* t) noexcept;
 

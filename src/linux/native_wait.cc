@@ -219,7 +219,7 @@ Thread* post_cancel(Thread* t) noexcept {
   target->cancel_posted.store(1, release);  // pairs with wait_or_return
   heavy_fence();  // pairs with begin_wait_light and begin_wait: waits that we do not see find what was stored above
   uint64_t word = target->wait_word.load(acquire);
-  if (target->joining.load(relaxed) && sched::claim_wait(target, word)) {
+  if (word == target->join_word.load(relaxed) && sched::claim_wait(target, word)) {
     activation::finish_wait(target, -e_intr);
     return t;
   }

@@ -322,9 +322,9 @@ namespace upcall::linux_abi {
 
 using namespace signals;
 
-void discard_signals(Thread* t) noexcept {
+void discard_signals(Thread* t, uint64_t set) noexcept {
   LockGuard guard(g_lock);
-  drop(&t->signals.pending, &t->signals.queue, ~0ul);
+  drop(&t->signals.pending, &t->signals.queue, set);
 }
 
 void pass_signals_on(Thread* t) noexcept {

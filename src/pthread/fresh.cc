@@ -39,9 +39,16 @@ char* (*g_dlerror)() = nullptr;
 atomic<uint32_t> g_seen{0};  // value of g_objects_mapped at the last look
 atomic<bool> g_all_static{false};
 
+// Between the mapping of an object and its entry in the loader's list others may look: as many objects must have been
+// entered as have been mapped since both were last known to agree. Programs may also map code themselves; what is not in
+// the list after a while is taken for that.
+constexpr uint64_t a_while_cycles = 2'000'000'000;
+atomic<uint64_t> g_entered{0}, g_entered_mapped{0};           // when they agreed
+atomic<uint64_t> g_waiting_mapped{~0ul}, g_waiting_since{0};  // they do not, since
+
 struct Look {
   uint32_t objects = 0, modules = 0;
-  unsigned long long loaded = 0;
+  unsigned long long loaded = 0, entered = 0;
   bool first;
   bool fits = true;
 };
@@ -58,6 +65,7 @@ int look_at(dl_phdr_info* info, size_t, void* argument) {
   auto& look = *static_cast<Look*>(argument);
   ++look.objects;
   look.loaded = info->dlpi_adds - info->dlpi_subs;
+  look.entered = info->dlpi_adds;
   if (!info->dlpi_tls_modid) return 0;
   ++look.modules;
   if (!look.first) return 0;
@@ -83,6 +91,19 @@ int look_at(dl_phdr_info* info, size_t, void* argument) {
 void look_again(uint32_t mapped) {
   Look look{.first = false};
   dl_iterate_phdr(look_at, &look);
+  if (look.entered - g_entered.load(relaxed) != mapped - g_entered_mapped.load(relaxed)) {
+    uint64_t now = arch::tsc();
+    if (g_waiting_mapped.load(relaxed) != mapped) {
+      g_waiting_since.store(now, relaxed);
+      g_waiting_mapped.store(mapped, relaxed);
+    }
+    if (now - g_waiting_since.load(relaxed) < a_while_cycles) {
+      g_all_static.store(false, relaxed);
+      return;
+    }
+  }
+  g_entered.store(look.entered, relaxed);
+  g_entered_mapped.store(mapped, relaxed);
   g_all_static.store(g_understood && look.modules == g_modules && look.objects == look.loaded, relaxed);
   g_seen.store(mapped, relaxed);
 }
@@ -111,6 +132,8 @@ void find_tls_images() {
   uint32_t mapped = linux_abi::g_objects_mapped.load(relaxed);
   dl_iterate_phdr(look_at, &look);
   g_modules = look.modules;
+  g_entered.store(look.entered, relaxed);
+  g_entered_mapped.store(mapped, relaxed);
   g_dlerror = reinterpret_cast<char* (*)()>(dlsym(RTLD_NEXT, "dlerror"));
   if (g_dlerror) g_dlerror();  // of what was not found
   pthread_attr_init(&g_default);

@@ -68,8 +68,11 @@ void wake_hull(Activation* a, Thread* n, long code) noexcept {
 
 // The kernel state that a new thread has from its creator `t`, or from nobody.
 void renew(Thread* n, Thread* t) noexcept {
-  if (n->signals.pending) linux_abi::discard_signals(n);
+  // glibc's set*id counts the threads it has signalled, and waits for each: a hull may be woken for it and be given a
+  // function at once.
+  if (n->signals.pending) linux_abi::discard_signals(n, parked_mask);
   n->signals.mask.store(t->signals.mask.load(relaxed), relaxed);
+  if (n->signals.pending) linux_abi::signals::recheck(n);
   n->restore_mask = n->interrupted_call = false;
   n->sleep_rem = 0;
   n->altstack_sp = nullptr, n->altstack_size = 0, n->altstack_flags = 2;
@@ -81,6 +84,17 @@ void renew(Thread* n, Thread* t) noexcept {
   upcall_copy_control(n);
 }
 
+// A new thread has an id of its own: mutexes know their owners by it. The kernel would have written it where the library
+// keeps it, and where it will be cleared.
+void renew_id(Thread* n) noexcept {
+  uint32_t known;
+  if (!n->clear_child_tid || upcall_load_user32(n->clear_child_tid, &known) ||
+      known != static_cast<uint32_t>(n->tid))
+    return;
+  sched::g_threads.renew_id(n);
+  upcall_copy_user(n->clear_child_tid, &n->tid, sizeof n->tid);
+}
+
 void unpark(Thread* n) noexcept {
   n->parked.store(false, relaxed);
   g_counters.threads_parked.fetch_sub(1, relaxed);
@@ -88,9 +102,9 @@ void unpark(Thread* n) noexcept {
 
 // True: the joiner still waits for `h`, and is the caller's to make ready.
 bool claim_joiner(Thread* j, const Hull* h) noexcept {
-  // acquire: pairs with begin_wait; `joining` is of this wait or a later one, and then the claim fails.
+  // acquire: pairs with begin_wait; `joining` and `join_word` are of this wait or a later one, and then the claim fails.
   uint64_t word = j->wait_word.load(acquire);
-  return j->joining.load(relaxed) == h && sched::claim_wait(j, word);
+  return j->joining.load(relaxed) == h && j->join_word.load(relaxed) == word && sched::claim_wait(j, word);
 }
 
 // The end of `h`'s thread is known: finished, or joined on behalf of the one who waits. False: it is to exit instead.
@@ -148,6 +162,7 @@ Thread* give_job(Thread* t) noexcept {
       share(h);  // not parked yet, or awake for a moment
       return answer(t, -linux_abi::e_again);
     }
+    renew_id(n);
     unpark(n);
     pthread_t id = h->id;
     // The latter: the real function is to fault at it.
@@ -246,6 +261,7 @@ Thread* wait_for_end(Thread* t) noexcept {
   activation::save_for_native_switch(t);
   t->interrupted_call = false;
   t->timeout_result = -linux_abi::e_timedout;
+  t->join_word.store(sched::next_wait_word(t), relaxed);
   t->joining.store(h, relaxed);
   if (long r = enter(t, h)) return answer(t, r < 0 ? r : 0);
   uint64_t word = sched::begin_wait(t);
@@ -314,6 +330,9 @@ void forked(Thread* survivor) noexcept {
       static_cast<Hull*>(n->hull)->word.store(static_cast<uint64_t>(Phase::exiting), relaxed);
     return false;
   });
+  // Who waits for the survivor is not here; its descriptor is free, but a wait in it looks as if it could be claimed.
+  if (auto* h = static_cast<Hull*>(survivor->hull))
+    h->word.store(h->word.load(relaxed) & word_flags, relaxed);
   g_spares = nullptr;
   g_shared_spares.store(0, relaxed);
   g_closing.store(0, relaxed);

@@ -162,6 +162,13 @@ bool keep_out(Hull* h) {
   }
 }
 
+// Does somebody wait natively for the end of `h`'s thread, or will in a moment?
+bool is_awaited(const Hull* h) {
+  uint64_t w = h->word.load(relaxed);
+  const Thread* j = phase_of(w) == Phase::running ? joiner_of(w) : nullptr;
+  return j && j->joining.load(relaxed) == h;
+}
+
 int create_real(pthread_t* out, const pthread_attr_t* attributes, Start start, void* argument, bool hull) {
   Thread* t = activation::self()->current;
   Launch l = {hull ? start : nullptr, argument, out};
@@ -239,6 +246,8 @@ INTERPOSED(int, pthread_timedjoin_np, (pthread_t p, void** result, const struct 
 
 INTERPOSED(int, pthread_detach, (pthread_t p)) {
   Hull* h = hull_of(p);
+  // As in glibc: who is joined already stays so, and its joiner may look at it.
+  if (active() && is_awaited(h)) return 0;
   if (!active() || keep_out(h)) return g_real.detach(p);
   return join_now(h, nullptr) ? 0 : ESRCH;
 }
@@ -269,10 +278,18 @@ INTERPOSED(int, thrd_detach, (pthread_t p)) {
 }
 
 INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
-  // A thread that has finished takes no signals, and that is no error.
-  if (active() && phase_of(hull_of(p)->word.load(relaxed)) == Phase::finished)
-    return signal < 0 || signal > 64 ? EINVAL : 0;
-  return g_real.kill(p, signal);
+  // A thread that has finished takes no signals, and that is no error, be it while we look. glibc's own signals are
+  // refused all the same.
+  Hull* h = hull_of(p);
+  if (!active()) return g_real.kill(p, signal);
+  int r;
+  do {
+    if (phase_of(h->word.load(relaxed)) == Phase::finished) return signal == 32 || signal == 33 ? EINVAL : 0;
+    r = g_real.kill(p, signal);
+    // Not found, but running a moment ago: it is in end_of_job, on another processor.
+  } while (r == ESRCH && (phase_of(h->word.load(relaxed)) == Phase::finished ||
+                          phase_of(h->word.load(relaxed)) == Phase::running));
+  return r;
 }
 
 }  // extern "C"

@@ -113,10 +113,12 @@ struct Thread {
   void* hull;                   // its record in the thread's TLS, or null
   const void* launch;           // set while pthread_create makes a thread: what that is to run
   atomic<const void*> joining;  // the hull that a native join waits for
-  void* join_result;            // of the join that has just succeeded
-  atomic<uint32_t> cancelled;   // pthread_cancel has been called for it; never cleared
-  atomic<bool> parked;          // ended, not a thread of the program any more
-  bool touched;                 // its library's record of it may differ from a new thread's
+  atomic<uint64_t>
+      join_word;      // the wait word of that wait: a handler that interrupts it may wait for other things
+  void* join_result;  // of the join that has just succeeded
+  atomic<uint32_t> cancelled;  // pthread_cancel has been called for it; never cleared
+  atomic<bool> parked;         // ended, not a thread of the program any more
+  bool touched;                // its library's record of it may differ from a new thread's
 
   alignas(64) unsigned char vectors_pad[0];
 };

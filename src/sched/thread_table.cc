@@ -55,6 +55,11 @@ Thread* ThreadTable::allocate() noexcept {
   return t;
 }
 
+void ThreadTable::renew_id(Thread* t) noexcept {
+  t->generation = (t->generation + 1) % generations;
+  t->tid = first_virtual_tid + static_cast<int32_t>(t->slot + t->generation * max_slots);
+}
+
 void ThreadTable::free(Thread* t) noexcept {
   LockGuard guard(lock_);
   t->tid = 0;

@@ -17,6 +17,8 @@ class ThreadTable {
  public:
   // A descriptor in state exited, zeroed but for wait_word, with a fresh id. Null: none left, or no memory.
   Thread* allocate() noexcept;
+  // Another id for a thread that ends and begins again. Nobody may look for it meanwhile.
+  void renew_id(Thread* t) noexcept;
   void free(Thread* t) noexcept;
   void add_live(Thread* t) noexcept;
   // Returns how many are left.
