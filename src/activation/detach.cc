@@ -151,7 +151,8 @@ __attribute__((visibility("hidden"))) Thread* upcall_take_back(Thread* t,
   upcall::g_counters.surrendered.fetch_add(1, upcall::relaxed);
   // So that entry.S goes through upcall_before_resume; distinct from a signal's, which may be there already.
   uint32_t none = 0;
-  t->attention.compare_exchange_strong(none, act::attention_pending_handler, upcall::relaxed, upcall::relaxed);
+  t->attention.compare_exchange_strong(none, act::attention_pending_handler, upcall::relaxed,
+                                       upcall::relaxed);
   return act::leave_thread(a, t);
 }
 }

@@ -7,6 +7,7 @@
 #include "arch/x86_64/cpu.h"
 #include "kernel/memory.h"
 #include "linux/linux.h"
+#include "linux/patch/patch.h"
 #include "linux/signal.h"
 
 namespace upcall::linux_abi {
@@ -25,6 +26,7 @@ Thread* fork_like(Thread* t) noexcept {
   // Faults apart, nothing may interrupt the child before its runtime is in order; activations block the rest already.
   // Other kernel threads may be inside the runtime: what they hold would stay held in the child, half-changed. Locks
   // whose structures the child throws away whole (futex buckets, timers, queues) are made anew there instead.
+  patch::lock_for_fork();
   sched::g_threads.lock_for_fork();
   g_lock.lock();
   lock_stacks_for_fork();
@@ -34,6 +36,7 @@ Thread* fork_like(Thread* t) noexcept {
   unlock_stacks_after_fork();
   g_lock.unlock();
   sched::g_threads.unlock_after_fork();
+  patch::unlock_after_fork();
   if (r == 0) unstart_runtime(t);
   return answer(t, r);
 }

@@ -75,6 +75,7 @@ void renew(Thread* n, Thread* t) noexcept {
   if (n->signals.pending) linux_abi::signals::recheck(n);
   n->restore_mask = n->interrupted_call = false;
   n->sleep_rem = 0;
+  n->prepared.store(0, relaxed);  // a handler may have left a condition by longjmp
   n->altstack_sp = nullptr, n->altstack_size = 0, n->altstack_flags = 2;
   n->nice = t->nice;
   __builtin_memcpy(n->name, t->name, sizeof n->name);

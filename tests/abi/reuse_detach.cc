@@ -6,18 +6,16 @@ int main() {
   for (int i = 0; i < 10; ++i) join(start([] {}));
   for (int i = 0; i < 5; ++i) {
     pthread_t thread;
-    CHECK_EQ(pthread_create(
-                 &thread, nullptr,
-                 [](void* argument) -> void* {
-                   settle();
-                   CHECK_EQ(pthread_detach(pthread_self()), 0);
-                   return argument;
-                 },
-                 &thread),
-             0);
+    void* const token = &thread;
+    const auto body = [](void* argument) -> void* {
+      settle();
+      CHECK_EQ(pthread_detach(pthread_self()), 0);
+      return argument;
+    };
+    CHECK_EQ(pthread_create(&thread, nullptr, body, token), 0);
     void* result = nullptr;
     CHECK_EQ(pthread_join(thread, &result), 0);
-    CHECK(result == &thread);
+    CHECK(result == token);
     for (int k = 0; k < 5; ++k) join(start([] {}));
   }
 }

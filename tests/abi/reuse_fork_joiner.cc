@@ -1,4 +1,4 @@
-// abi: threads=40 reused=5
+// abi: threads=30 reused=5
 // A thread that another one waits for calls fork; in the child, where nobody waits, it makes threads and ends.
 #include "abi.h"
 

@@ -133,6 +133,13 @@ Object* add_object(const Mapping& m, const char* name) {
 
 void configure(const Config& config) { g.config = config; }
 
+void lock_for_fork() {
+  while (__atomic_exchange_n(&g.locked, 1, __ATOMIC_ACQUIRE)) kernel::sys(__NR_sched_yield);
+}
+void unlock_after_fork() {
+  __atomic_store_n(&g.locked, 0, __ATOMIC_RELEASE);  // pairs with the exchange
+}
+
 void patch_process(Phase phase) {
   Lock lock;
   g.phase_known = true;

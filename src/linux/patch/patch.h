@@ -46,6 +46,9 @@ void configure(const Config& config);
 // Every executable file mapping of the process except the object this code is in. Idempotent; a later
 // call with Phase::all completes an earlier one. Only one kernel thread may run program code meanwhile.
 void patch_process(Phase phase);
+// fork: held across it, before all other locks, so that the child finds no object half patched.
+void lock_for_fork();
+void unlock_after_fork();
 
 // An object that has just been mapped executable, before any of its code runs; `fd` may be -1.
 void patch_mapping(uintptr_t start, uintptr_t end, int fd, uint64_t file_offset);
