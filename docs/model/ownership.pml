@@ -5,7 +5,7 @@
  * of detach (membarrier against a compiler barrier) is taken to do what it promises: memory is sequentially consistent here.
  *
  * Checked: no two owners touch the processor's private data (assertions in OWN); no thread stays ready while nothing moves
- * any more (Observer); no activation sleeps for ever with a thread (same). The monitor's ticks are left out on purpose:
+ * any more (Observer); with -DMONITOR the same with a second detacher; no activation sleeps for ever with a thread (same). The monitor's ticks are left out on purpose:
  * the protocol must not need them, but for the signal that stops an activation that computes without a processor.
  *
  * The epoch counts modulo 32; behaviours are cut off after BUDGET actions of threads, so it never comes round.
@@ -32,10 +32,10 @@ byte epoch = 0;
 
 byte ready = 2;   /* threads in queue or inbox */
 byte waiting = 0; /* threads that wait for something */
-byte armed = 0;
+byte armed = 1; /* a thread is ready from the start */
 bool wake[NA];      /* the futex an activation sleeps on */
 bool pooled[NA];    /* parked, to be woken */
-bool lost[NA];
+byte lost[NA]; /* marks of detachers */
 bool in_runtime[NA];
 bool asleep[NA]; /* blocked in the kernel where no call announced it */
 byte inside = 0; /* 1 + who works on the processor's private data */
@@ -116,6 +116,40 @@ inline claim_back() {
   fi
 }
 
+/* detach(): s, o, e have been read, perhaps long ago; sets ok */
+#ifdef BUG_ONE_MARK
+#define UNMARK(mark) lost[o] = 0
+#else
+#define UNMARK(mark) lost[o] = lost[o] & (3 - mark)
+#endif
+inline detach(mark) {
+  ok = false;
+  if
+  :: asleep[o] -> /* /proc says so */
+    lost[o] = lost[o] | mark;
+    if
+#ifdef BUG_DETACH_INSIDE
+    :: true ->
+#else
+    :: !in_runtime[o] ->
+#endif
+      atomic {
+        ok = SAME(RUNNING, o, e);
+        if
+        :: ok -> state = KERNEL; NEXT
+        :: else -> skip
+        fi
+      }
+    :: else -> skip
+    fi;
+    if
+    :: !ok -> UNMARK(mark)
+    :: else -> skip
+    fi
+  :: else -> skip
+  fi
+}
+
 proctype Activation(byte me; byte first) {
   byte t = first; /* the thread it runs, 0: none */
   byte s, o, e, mine;
@@ -128,20 +162,20 @@ proctype Activation(byte me; byte first) {
 user: /* runs t in user mode, perhaps without a processor */
   in_runtime[me] = false;
   if
-  :: budget > 0 -> atomic { budget > 0 -> budget-- }; asleep[me] = true; /* page fault, plain call */ asleep[me] = false; goto user
-  :: budget > 0 -> atomic { budget > 0 -> budget-- }; goto call
+  :: atomic { budget > 0 -> budget-- }; asleep[me] = true; /* page fault, plain call */ asleep[me] = false; goto user
+  :: atomic { budget > 0 -> budget-- }; goto call
   :: goto wait
-  :: lost[me] -> goto signalled
+  :: lost[me] != 0 -> goto signalled
   fi;
 
 signalled: /* the monitor's signal: surrender_if_lost */
   in_runtime[me] = true;
   if
-  :: lost[me] -> goto take_back_then_user
+  :: lost[me] != 0 -> goto take_back_then_user
   :: else -> goto user
   fi;
 take_back_then_user:
-  lost[me] = false;
+  lost[me] = 0;
   CONFIRM
   if
   :: ok -> goto user
@@ -156,8 +190,8 @@ take_back_then_user:
 call: /* a call that may block */
   in_runtime[me] = true;
   if
-  :: lost[me] ->
-    lost[me] = false;
+  :: lost[me] != 0 ->
+    lost[me] = 0;
     CONFIRM
     if
     :: ok -> skip
@@ -206,8 +240,8 @@ leave: /* leave_thread */
 wait: /* the thread waits or ends */
   in_runtime[me] = true;
   if
-  :: lost[me] ->
-    lost[me] = false;
+  :: lost[me] != 0 ->
+    lost[me] = 0;
     CONFIRM
     if
     :: ok -> skip
@@ -310,30 +344,7 @@ end_sleep:
     if
     :: s == RUNNING && r != 0 ->
       ok = false;
-      if
-      :: asleep[o] -> /* /proc says so */
-        lost[o] = true;
-        if
-#ifdef BUG_DETACH_INSIDE
-        :: true ->
-#else
-        :: !in_runtime[o] ->
-#endif
-          atomic {
-            ok = SAME(RUNNING, o, e);
-            if
-            :: ok -> state = KERNEL; NEXT
-            :: else -> skip
-            fi
-          }
-        :: else -> skip
-        fi;
-        if
-        :: !ok -> lost[o] = false
-        :: else -> skip
-        fi
-      :: else -> skip
-      fi;
+      detach(1);
       if
       :: !ok -> goto end_sleep
       :: else -> skip
@@ -350,6 +361,25 @@ end_sleep:
     fi
   od
 }
+
+#ifdef MONITOR
+/* Looks now and then, here once; may be the faster of two detachers. */
+proctype Monitor() {
+  byte s, o, e;
+  bool ok;
+end_look:
+  state == RUNNING && ready != 0 && asleep[owner] ->
+  atomic { s = state; o = owner; e = epoch }
+  if
+  :: s == RUNNING -> detach(2)
+  :: else -> skip
+  fi;
+  if
+  :: state == KERNEL && ready != 0 -> wake_pooled()
+  :: else -> skip
+  fi
+}
+#endif
 
 /* Another processor, a timer: threads that wait become ready. */
 proctype Outside() {
@@ -380,6 +410,9 @@ init {
     run Activation(1, 0);
     run Activation(NA - 1, 0);
     run Sentinel();
+#ifdef MONITOR
+    run Monitor();
+#endif
     run Outside();
     run Observer()
   }

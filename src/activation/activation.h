@@ -96,7 +96,6 @@ struct alignas(64) Processor {
   atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
   atomic<uint32_t> spawning{0};           // an activation is being made
   atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
-  SpinLock detach_lock{Rank::detach};
   uint32_t arm_skipped = 0;              // owner's: wishes for the sentinel that were not worth a wake-up
   atomic<uint32_t> sentinel_backoff{0};  // how many to skip: it was woken in vain before
   uint64_t seen_cpu_time = 0;            // monitor's
@@ -223,7 +222,8 @@ inline void want_sentinel(Processor* p) noexcept {
 
 // --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
 // The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.
-bool detach(Processor* p, OwnerWord w) noexcept;
+enum class Detacher : uint32_t { sentinel = 1, monitor = 2 };  // marks in Activation::lost
+bool detach(Processor* p, OwnerWord w, Detacher by) noexcept;
 // From a signal handler that interrupted the program: sets in_runtime and answers true, the processor is ours. An
 // activation that has lost it and cannot have it back leaves its thread to others, and this does not return; false: no
 // memory for that, on without a processor, in_runtime 0.

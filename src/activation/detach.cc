@@ -7,8 +7,8 @@
 //   activation: in_runtime = 1; (light fence) lost?  then lost = 0; CAS owner running(A) -> running(A), next epoch
 // By the asymmetric fence either the detacher sees in_runtime and keeps off, or the activation sees lost. If both, the two
 // compare-and-swaps meet on one word and one wins. The activation clears `lost` before its own, so that a detacher who
-// has read the word after it finds its `lost` still set. Detachers of one processor exclude each other: none may clear
-// what another has set.
+// has read the word after it finds its `lost` still set. Each detacher has a mark of its own in `lost`: one that comes late (the
+// sentinel waits for its CPU between reading the word and acting on it) takes back its own mark only.
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
 #include "arch/x86_64/cpu.h"
@@ -56,19 +56,13 @@ bool take_back(Activation* a) noexcept {
 
 }  // namespace
 
-bool detach(Processor* p, OwnerWord w) noexcept {
+bool detach(Processor* p, OwnerWord w, Detacher by) noexcept {
   Activation* a = activation_at(w.activation());
-  if (!a || !g_have_membarrier || !p->detach_lock.try_lock()) return false;
-  // The caller may have read `w` long ago: a sentinel waits for the CPU. If another detacher has been here since, `lost`
-  // is that one's and must stay; from here on only the owner itself can change the word.
-  // acquire: pairs with the compare-and-swap below.
-  if (p->owner.load(acquire) != w.bits) {
-    p->detach_lock.unlock();
-    return false;
-  }
+  if (!a || !g_have_membarrier) return false;
+  auto mark = static_cast<uint32_t>(by);
   bool done = false;
   // relaxed: the heavy fence orders it before the load of in_runtime; pairs with entry.S.
-  a->lost.store(1, relaxed);
+  a->lost.fetch_or(mark, relaxed);
   heavy_fence();
   // acquire: pairs with the store at the end of entry.S's way out.
   if (!a->in_runtime.load(acquire)) {
@@ -78,8 +72,7 @@ bool detach(Processor* p, OwnerWord w) noexcept {
         p->owner.compare_exchange_strong(w.bits, w.next(Owner::in_kernel, a->index).bits, acq_rel, relaxed);
     if (!done) g_runtime.sleeping.fetch_sub(1, relaxed);
   }
-  if (!done) a->lost.store(0, relaxed);
-  p->detach_lock.unlock();
+  if (!done) a->lost.fetch_and(~mark, relaxed);
   if (done) watch(a);
   return done;
 }
@@ -94,7 +87,8 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
       g_counters.surrendered.fetch_add(1, relaxed);
       upcall_resume(leave_thread(a, t));
     }
-    a->lost.store(1, relaxed);  // no memory: on without a processor; nobody else may set or clear it now
+    constexpr uint32_t nobodys_mark = 4;
+    a->lost.store(nobodys_mark, relaxed);  // no memory: on without a processor; no detacher clears this
     compiler_barrier();
     a->in_runtime.store(0, relaxed);
     return false;

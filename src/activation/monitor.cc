@@ -65,7 +65,7 @@ bool owes_attention(OwnerWord w) noexcept {
 }
 
 void take_from_blocked(Processor* p, OwnerWord w) noexcept {
-  if (!detach(p, w)) return;
+  if (!detach(p, w, Detacher::monitor)) return;
   g_counters.detached_by_monitor.fetch_add(1, relaxed);
   if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
 }

@@ -54,7 +54,7 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
     kernel::sys(__NR_sched_yield);  // it was only preempted by us
     return false;
   }
-  if (detach(p, w)) return true;
+  if (detach(p, w, Detacher::sentinel)) return true;
   // Blocked inside the runtime: nothing to be done before it comes back.
   constexpr __kernel_timespec pause = {0, 200'000};
   kernel::sys(__NR_nanosleep, &pause, nullptr);

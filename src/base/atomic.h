@@ -42,6 +42,8 @@ class atomic {
     return old;
   }
   T fetch_add(T v, Order o) noexcept { return __atomic_fetch_add(&value_, v, static_cast<int>(o)); }
+  T fetch_or(T v, Order o) noexcept { return __atomic_fetch_or(&value_, v, static_cast<int>(o)); }
+  T fetch_and(T v, Order o) noexcept { return __atomic_fetch_and(&value_, v, static_cast<int>(o)); }
   T fetch_sub(T v, Order o) noexcept { return __atomic_fetch_sub(&value_, v, static_cast<int>(o)); }
   bool compare_exchange_strong(T& expected, T desired, Order success, Order failure) noexcept {
     return __atomic_compare_exchange(&value_, &expected, &desired, false, static_cast<int>(success),

@@ -17,7 +17,6 @@ enum class Rank : uint8_t {
   timers = 20,
   thread_table = 30,
   signals = 40,
-  detach = 45,
   pool = 50,
   steal = 60,
   memory = 70,
