@@ -259,8 +259,9 @@ Thread* sys_madvise(Thread* t) noexcept {
     if (Slab* s = slab_of(t->rdi)) {
       uint64_t at = s->base + (t->rdi - s->base) / s->stack_bytes * s->stack_bytes;
       bool own = t->rsp >= at && t->rsp < at + s->stack_bytes;
-      if (own && t->rdi == at && arch::tsc() - t->born < short_life_cycles) return answer(t, 0);
       Slot& slot = s->slots[(at - s->base) / s->stack_bytes];
+      slot.dropped_to = 0;  // the library may have given the stack to several threads since
+      if (own && t->rdi == at && arch::tsc() - t->born < short_life_cycles) return answer(t, 0);
       if (own && t->rdi == at && slot.state == SlotState::used) {
         // The library leaves itself some pages below the stack pointer; here nothing below it is needed.
         constexpr uint64_t red_zone = 128;
