@@ -96,9 +96,9 @@ struct alignas(64) Processor {
   atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
   atomic<uint32_t> spawning{0};           // an activation is being made
   atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
-  uint32_t arm_skipped = 0;              // owner's: wishes for the sentinel that were not worth a wake-up
-  atomic<uint32_t> sentinel_backoff{0};  // how many to skip: it was woken in vain before
-  uint64_t seen_cpu_time = 0;            // monitor's
+  uint32_t arm_skipped = 0;               // owner's: wishes for the sentinel that were not worth a wake-up
+  atomic<uint32_t> sentinel_backoff{0};   // how many to skip: it was woken in vain before
+  uint64_t seen_cpu_time = 0;             // monitor's
   uint32_t same_ticks = 0,
            still_ticks = 0;  // monitor's: looks at one thread in a row; of these, without CPU time used
   struct {
