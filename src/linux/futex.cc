@@ -234,6 +234,16 @@ bool waits_for_thread(Thread* t) noexcept {
   return sched::g_threads.will_clear(static_cast<int32_t>(t->rdx), reinterpret_cast<uint32_t*>(t->rdi));
 }
 
+atomic<uint32_t> g_kernel_waits{0};  // calls that wait for a shared word in the kernel
+
+Thread* wait_in_kernel(Thread* t) noexcept {
+  // fenced: pairs with wake_after_exit; the kernel looks at the word after this.
+  g_kernel_waits.fetch_add(1, fenced);
+  Thread* next = activation::blocking_call(t);
+  g_kernel_waits.fetch_sub(1, relaxed);
+  return next;
+}
+
 Thread* wait_call(Thread* t, int op, int cmd) noexcept {
   uint64_t deadline = sched::never;
   if (t->r10) {
@@ -263,7 +273,7 @@ Thread* sys_futex(Thread* t) noexcept {
   if (priority_inheritance) return answer(t, -e_nosys);
   if ((op & FUTEX_CLOCK_REALTIME) && cmd != FUTEX_WAIT_BITSET) return answer(t, -e_nosys);
   if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
-    return waits ? activation::blocking_call(t) : pass(t);
+    return waits ? wait_in_kernel(t) : pass(t);
   if (t->rdi & 3) return answer(t, -e_inval);
   if (t->rdi >= address_limit) return answer(t, -e_fault);
   switch (cmd) {
@@ -287,6 +297,12 @@ Thread* sys_futex(Thread* t) noexcept {
   }
 }
 
+// A thread's word has been cleared: as the kernel does, waiters that share the word are woken, wherever they wait.
+void wake_after_exit(uint32_t* address) noexcept {
+  futex_wake_all(address);
+  if (g_kernel_waits.fetch_add(0, fenced))  // pairs with wait_in_kernel
+    kernel::sys(__NR_futex, address, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
 void futex_wake_all(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), ~0u, ~0u); }
 void futex_wake_one(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), 1, ~0u); }
 

@@ -43,6 +43,8 @@ bool may_block_call(long nr) noexcept;
 Thread* sys_futex(Thread*) noexcept;
 // Wakes waiters of a private word (exit's clear-child-tid).
 void futex_wake_all(uint32_t* address) noexcept;
+// Same, and those that wait for it in the kernel.
+void wake_after_exit(uint32_t* address) noexcept;
 void futex_wake_one(uint32_t* address) noexcept;
 void reset_futexes() noexcept;
 void init_futexes() noexcept;

@@ -148,7 +148,7 @@ Thread* sys_exit(Thread* t) noexcept {
   // Whoever waits for this may free the thread's stack and TLS at once. We use neither.
   if (clear) {
     uint32_t zero = 0;
-    if (!upcall_copy_user(clear, &zero, sizeof zero)) futex_wake_all(clear);
+    if (!upcall_copy_user(clear, &zero, sizeof zero)) wake_after_exit(clear);
   }
   t->exiting_tid.store(0, release);  // pairs with will_clear: a joiner that comes now finds the word cleared
   sched::g_threads.free(t);
