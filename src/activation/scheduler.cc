@@ -381,7 +381,7 @@ void finish_wait(Thread* t, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);  // before: g_unlink_waiter looks at it
   // acquire: pairs with linux/bucket.h's unlink; a waker of the same bucket may have taken the thread out.
   if (t->wait_bucket.load(acquire)) g_unlink_waiter(t);
-  if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+  if (sched::is_armed(t)) t->timers->cancel(t);
   ready(t);
 }
 

@@ -3,6 +3,8 @@
 // -mgeneral-regs-only.)
 #pragma once
 
+#include "base/jitter.h"
+
 namespace upcall {
 
 enum class Order : int {
@@ -35,21 +37,39 @@ class atomic {
     __atomic_load(&value_, &v, static_cast<int>(o));
     return v;
   }
-  void store(T v, Order o) noexcept { __atomic_store(&value_, &v, static_cast<int>(o)); }
+  void store(T v, Order o) noexcept {
+    const Jitter around;
+    __atomic_store(&value_, &v, static_cast<int>(o));
+  }
   T exchange(T v, Order o) noexcept {
+    const Jitter around;
     T old;
     __atomic_exchange(&value_, &v, &old, static_cast<int>(o));
     return old;
   }
-  T fetch_add(T v, Order o) noexcept { return __atomic_fetch_add(&value_, v, static_cast<int>(o)); }
-  T fetch_or(T v, Order o) noexcept { return __atomic_fetch_or(&value_, v, static_cast<int>(o)); }
-  T fetch_and(T v, Order o) noexcept { return __atomic_fetch_and(&value_, v, static_cast<int>(o)); }
-  T fetch_sub(T v, Order o) noexcept { return __atomic_fetch_sub(&value_, v, static_cast<int>(o)); }
+  T fetch_add(T v, Order o) noexcept {
+    const Jitter around;
+    return __atomic_fetch_add(&value_, v, static_cast<int>(o));
+  }
+  T fetch_or(T v, Order o) noexcept {
+    const Jitter around;
+    return __atomic_fetch_or(&value_, v, static_cast<int>(o));
+  }
+  T fetch_and(T v, Order o) noexcept {
+    const Jitter around;
+    return __atomic_fetch_and(&value_, v, static_cast<int>(o));
+  }
+  T fetch_sub(T v, Order o) noexcept {
+    const Jitter around;
+    return __atomic_fetch_sub(&value_, v, static_cast<int>(o));
+  }
   bool compare_exchange_strong(T& expected, T desired, Order success, Order failure) noexcept {
+    const Jitter around;
     return __atomic_compare_exchange(&value_, &expected, &desired, false, static_cast<int>(success),
                                      static_cast<int>(failure));
   }
   bool compare_exchange_weak(T& expected, T desired, Order success, Order failure) noexcept {
+    const Jitter around;
     return __atomic_compare_exchange(&value_, &expected, &desired, true, static_cast<int>(success),
                                      static_cast<int>(failure));
   }

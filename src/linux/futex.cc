@@ -32,7 +32,7 @@ void make_ready(const WakeList& list) noexcept {
   a->processor->counters.futex_wakes += list.n;
   for (Thread* t = list.head; t;) {
     Thread* next = t->wait_next;
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    if (sched::is_armed(t)) t->timers->cancel(t);
     t->rax = 0;
     if (single)
       activation::ready(t);
@@ -135,7 +135,7 @@ Thread* wait(Thread* t, uint32_t* address, uint32_t expected, uint64_t deadline,
   // From here on the thread may run elsewhere. fenced load: pairs with signal posting, see begin_wait.
   if (t->attention.load(fenced) && sched::claim_wait(t, word)) {
     unlink_waiter(t);
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    if (sched::is_armed(t)) t->timers->cancel(t);
     t->state.store(sched::State::running, relaxed);
     return answer(t, -e_intr);
   }

@@ -67,7 +67,7 @@ Thread* wait_or_return(Activation* a, Thread* t, uint64_t word) noexcept {
     if (canceled) t->cancel_posted.store(0, relaxed);
     answer(t, canceled ? -e_canceled : -e_intr);
     unlink_waiter(t);
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+    if (sched::is_armed(t)) t->timers->cancel(t);
     t->state.store(sched::State::running, relaxed);
     return t;
   }

@@ -295,23 +295,20 @@ Thread* wait_for_signal(Thread* t, uint64_t sigwait_set, uint64_t deadline) noex
     LockGuard guard(g_lock);
     t->sigwait_set = sigwait_set;
   }
-  uint64_t word = sched::begin_wait(t);
-  if (deadline != sched::never) {
-    t->timers = &p->timers;
-    t->deadline = deadline;
-    if (!p->timers.add(t, deadline, word) && sched::claim_wait(t, word)) {
-      t->state.store(sched::State::running, relaxed);
-      return answer(t, -e_nomem);
-    }
+  uint64_t word = sched::begin_wait_until(t, &p->timers, deadline);
+  if (!word) {
+    t->attention.store(1, relaxed);  // before_resume ends the wait for signals
+    return answer(t, -e_nomem);
   }
   // fenced: pairs with notify
   bool something =
       t->attention.load(fenced) || (pending_for(t) & (sigwait_set | ~t->signals.mask.load(relaxed)));
-  if (something && sched::claim_wait(t, word)) {
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+  bool over = sched::came_early(t, deadline);
+  if ((something || over) && sched::claim_wait(t, word)) {
+    if (sched::is_armed(t)) t->timers->cancel(t);
     t->attention.store(1, relaxed);
     t->state.store(sched::State::running, relaxed);
-    return answer(t, -e_intr);
+    return answer(t, something ? -e_intr : t->timeout_result);
   }
   return activation::schedule(a);
 }

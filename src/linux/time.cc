@@ -30,19 +30,15 @@ Thread* sleep_until(Thread* t, uint64_t deadline, uint64_t remaining_to) noexcep
   activation::save_for_switch(t);
   t->timeout_result = 0;
   t->interrupted_call = true;
-  t->timers = &p->timers;
-  t->deadline = deadline;
-  uint64_t word = sched::begin_wait(t);
-  if (!p->timers.add(t, deadline, word) && sched::claim_wait(t, word)) {
-    t->state.store(sched::State::running, relaxed);
-    return answer(t, -e_nomem);
-  }
+  uint64_t word = sched::begin_wait_until(t, &p->timers, deadline);
+  if (!word) return answer(t, -e_nomem);
   ++p->counters.sleeps;
+  bool over = sched::came_early(t, deadline);
   // fenced: pairs with signal posting, see begin_wait
-  if (t->attention.load(fenced) && sched::claim_wait(t, word)) {
-    if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+  if ((over || t->attention.load(fenced)) && sched::claim_wait(t, word)) {
+    if (sched::is_armed(t)) t->timers->cancel(t);
     t->state.store(sched::State::running, relaxed);
-    return answer(t, -e_intr);
+    return answer(t, over ? t->timeout_result : -e_intr);
   }
   return activation::schedule(a);
 }

@@ -3,6 +3,7 @@
 // A parked hull waits like any thread (wait word). Whoever wants it claims the wait; a spare in a list is claimed by
 // the one who takes it out, except when the hull is awake for a moment: for glibc's set*id signal, the one signal
 // it still answers. Signals for the thread that has ended are dropped, as the kernel drops those of a dead one.
+#include "base/check.h"
 #include "linux/signal.h"
 #include "pthread/hull.h"
 
@@ -120,9 +121,12 @@ bool publish_end(Hull* h) noexcept {
     }
     if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) waiter = j;
     Phase next = waiter ? Phase::spare : Phase::finished;
-    // acq_rel: pairs with enter and with join_finished's exchange: the result is there.
-    if (h->word.compare_exchange_weak(w, static_cast<uint64_t>(next), acq_rel, relaxed)) break;
+    // fenced: pairs with enter, and with wait_for_end's look at the word once its wait has begun; with join_finished's
+    // exchange: the result is there.
+    if (h->word.compare_exchange_weak(w, static_cast<uint64_t>(next), fenced, relaxed)) break;
   }
+  // A joiner that was entered but not waiting yet may have begun to, and not have seen the end.
+  if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) activation::finish_wait(j, 0);
   if (waiter) {
     waiter->join_result = result;
     add_spare(h);
@@ -158,6 +162,7 @@ Thread* give_job(Thread* t) noexcept {
     Hull* h = take_spare(a->processor);
     if (!h) return answer(t, -linux_abi::e_again);
     Thread* n = h->thread.load(relaxed);
+    CHECK(phase_of(h->word.load(relaxed)) == Phase::spare && n->hull == h && n->parked.load(relaxed));
     // acquire: pairs with begin_wait
     if (!sched::claim_wait(n, n->wait_word.load(acquire))) {
       share(h);  // not parked yet, or awake for a moment
@@ -219,7 +224,7 @@ namespace {
 // The wait has begun but is not to last. False: somebody has ended it already, and made the thread ready.
 bool call_off(Thread* t, uint64_t word) noexcept {
   if (!sched::claim_wait(t, word)) return false;
-  if (t->timer_index != sched::no_timer) t->timers->cancel(t);
+  if (sched::is_armed(t)) t->timers->cancel(t);
   t->state.store(sched::State::running, relaxed);
   return true;
 }
@@ -264,16 +269,18 @@ Thread* wait_for_end(Thread* t) noexcept {
   t->timeout_result = -linux_abi::e_timedout;
   t->join_word.store(sched::next_wait_word(t), relaxed);
   t->joining.store(h, relaxed);
-  if (long r = enter(t, h)) return answer(t, r < 0 ? r : 0);
-  uint64_t word = sched::begin_wait(t);
-  if (deadline != sched::never) {
-    t->timers = &a->processor->timers;
-    t->deadline = deadline;
-    if (!a->processor->timers.add(t, deadline, word) && call_off(t, word))
-      return answer(t, -linux_abi::e_nomem);
+  if (long r = enter(t, h)) {
+    t->join_word.store(0, relaxed);  // the next wait, which has this word, is another one
+    return answer(t, r < 0 ? r : 0);
+  }
+  uint64_t word = sched::begin_wait_until(t, &a->processor->timers, deadline);
+  if (!word) {
+    t->join_word.store(0, relaxed);
+    return answer(t, -linux_abi::e_nomem);
   }
   // fenced: pairs with publish_end's exchange and its look at the wait word
   if (phase_of(h->word.load(fenced)) != Phase::running && call_off(t, word)) return join_finished(t);
+  if (sched::came_early(t, deadline) && call_off(t, word)) return answer(t, t->timeout_result);
   // fenced: pair with signal posting (see begin_wait) and with post_cancel
   bool look_up = t->attention.load(fenced) || (minding_cancel && t->cancelled.load(fenced));
   if (look_up && call_off(t, word)) return answer(t, -linux_abi::e_intr);

@@ -71,7 +71,8 @@ struct Thread {
   atomic<void*> wait_bucket;  // linux/futex: bucket whose list holds the thread, or null
   uint64_t wait_key;
   uint32_t wait_bits;
-  uint32_t timer_index;    // position in the timer heap, or no_timer
+  // Position in the timer heap, or no_timer. Written under the heap's lock; read without, see Timers.
+  atomic<uint32_t> timer_index;
   class Timers* timers;    // whose heap timer_index refers to
   uint64_t deadline;       // nanoseconds of CLOCK_MONOTONIC
   int64_t timeout_result;  // what the wait answers when its time is over

@@ -19,7 +19,7 @@ void wipe(Thread* t) noexcept {
   t->wait_word.store(word, relaxed);
   t->slot = slot;
   t->generation = (generation + 1) % generations;
-  t->timer_index = no_timer;
+  t->timer_index.store(no_timer, relaxed);
   t->altstack_flags = 2;  // SS_DISABLE
 }
 }  // namespace
@@ -127,7 +127,7 @@ void ThreadTable::keep_only(Thread* survivor) noexcept {
       t->all_known = false;
       if (main_ == t) main_ = nullptr;
       t->state.store(State::exited, relaxed);
-      t->timer_index = no_timer;
+      t->timer_index.store(no_timer, relaxed);
       t->next = free_;
       free_ = t;
     }

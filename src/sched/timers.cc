@@ -40,7 +40,7 @@ void Timers::sift_down(uint32_t i, const Entry& e) noexcept {
 }
 
 void Timers::remove_at(uint32_t i) noexcept {
-  heap_[i].thread->timer_index = no_timer;
+  heap_[i].thread->timer_index.store(no_timer, relaxed);
   Entry last = heap_[--size_];
   if (i < size_) {
     if (i && heap_[(i - 1) / 4].deadline > last.deadline)
@@ -61,7 +61,8 @@ bool Timers::add(Thread* t, uint64_t deadline, uint64_t wait_word) noexcept {
 
 void Timers::cancel(Thread* t) noexcept {
   LockGuard guard(lock_);
-  if (t->timer_index != no_timer) remove_at(t->timer_index);
+  uint32_t i = t->timer_index.load(relaxed);
+  if (i != no_timer) remove_at(i);
 }
 
 Thread* Timers::pop_due(uint64_t now, uint64_t* wait_word) noexcept {

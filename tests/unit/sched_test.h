@@ -20,7 +20,7 @@ class Descriptors {
     std::memset(memory_, 0, n * size_t{T_SIZE});
     for (size_t i = 0; i < n; ++i) {
       at(i)->slot = static_cast<uint32_t>(i);
-      at(i)->timer_index = upcall::sched::no_timer;
+      at(i)->timer_index.store(upcall::sched::no_timer, upcall::relaxed);
     }
   }
   ~Descriptors() { std::free(memory_); }

@@ -52,7 +52,7 @@ TEST_F(ThreadTableTest, NewDescriptorIsBlank) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(t) % alignof(Thread), 0u);
   EXPECT_EQ(t->state.load(upcall::relaxed), State::exited);
   EXPECT_EQ(t->wait_word.load(upcall::relaxed) & 1, 0u);
-  EXPECT_EQ(t->timer_index, no_timer);
+  EXPECT_EQ(t->timer_index.load(upcall::relaxed), no_timer);
   EXPECT_EQ(t->next, nullptr);
   EXPECT_EQ(t->rip, 0u);
   EXPECT_EQ(t->signals.pending, 0u);
@@ -64,7 +64,7 @@ TEST_F(ThreadTableTest, WaitSequenceSurvivesReuseAndAllElseIsWiped) {
   Thread* t = start();
   uint64_t word = upcall::sched::begin_wait(t);
   t->rip = 1, t->rax = 2, t->clear_child_tid = reinterpret_cast<uint32_t*>(t), t->is_main = true;
-  t->timer_index = 3, t->signals.pending = 4, t->restore_mask = true, t->name[0] = 'x';
+  t->timer_index.store(3, upcall::relaxed), t->signals.pending = 4, t->restore_mask = true, t->name[0] = 'x';
   end(t);
   Thread* again = start();
   ASSERT_EQ(again, t);
@@ -76,7 +76,7 @@ TEST_F(ThreadTableTest, WaitSequenceSurvivesReuseAndAllElseIsWiped) {
   EXPECT_EQ(t->rax, 0u);
   EXPECT_EQ(t->clear_child_tid, nullptr);
   EXPECT_FALSE(t->is_main);
-  EXPECT_EQ(t->timer_index, no_timer);
+  EXPECT_EQ(t->timer_index.load(upcall::relaxed), no_timer);
   EXPECT_EQ(t->signals.pending, 0u);
   EXPECT_FALSE(t->restore_mask);
   EXPECT_EQ(t->name[0], '\0');

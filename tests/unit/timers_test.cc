@@ -88,7 +88,8 @@ class Model {
   void drain() {
     while (!armed_.empty() && !::testing::Test::HasFatalFailure()) pop(never - 1);
     check_next();
-    for (size_t i = 0; i < threads_.size(); ++i) EXPECT_EQ(threads_.at(i)->timer_index, no_timer);
+    for (size_t i = 0; i < threads_.size(); ++i)
+      EXPECT_EQ(threads_.at(i)->timer_index.load(upcall::relaxed), no_timer);
   }
   size_t peak() const { return peak_; }
 
@@ -111,7 +112,7 @@ class Model {
   void cancel() {
     uint32_t i = random_.below(static_cast<uint32_t>(threads_.size()));
     timers_.cancel(threads_.at(i));
-    EXPECT_EQ(threads_.at(i)->timer_index, no_timer);
+    EXPECT_EQ(threads_.at(i)->timer_index.load(upcall::relaxed), no_timer);
     if (where_[i] == armed_.end()) return;
     armed_.erase(where_[i]);
     where_[i] = armed_.end();
@@ -127,7 +128,7 @@ class Model {
       ASSERT_NE(where_[i], armed_.end()) << "thread " << i << " was not armed";
       EXPECT_EQ(where_[i]->first, armed_.begin()->first) << "out of order";
       EXPECT_EQ(where_[i]->second.word, word);
-      EXPECT_EQ(t->timer_index, no_timer);
+      EXPECT_EQ(t->timer_index.load(upcall::relaxed), no_timer);
       armed_.erase(where_[i]);
       where_[i] = armed_.end();
       check_next();
