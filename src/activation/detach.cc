@@ -104,6 +104,11 @@ void forget_lost() noexcept {
   g_lost_count.store(0, relaxed);
 }
 
+// What a lost activation may use between two looks (a millisecond) without being stopped. One that computes again uses more;
+// one that goes from fault to fault uses less, and is best left alone: to stop it, queue its thread, give that a
+// processor and lose it again at the next fault costs ten times what it uses.
+constexpr uint64_t lost_allowance_ns = 50'000;
+
 void poll_lost() noexcept {
   // acquire: pairs with watch.
   for (Activation *a = g_new_lost.exchange(nullptr, acquire), *next; a; a = next) {
@@ -115,7 +120,7 @@ void poll_lost() noexcept {
   for (Activation** link = &g_watched; Activation* a = *link;) {
     if (a->lost.load(acquire)) {
       uint64_t used = cpu_time(a->tid);
-      if (used != a->lost_cpu_time) send_signal(a);
+      if (used - a->lost_cpu_time > lost_allowance_ns) send_signal(a);
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;
