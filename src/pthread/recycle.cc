@@ -94,7 +94,7 @@ void renew_id(Thread* n) noexcept {
       known != static_cast<uint32_t>(n->tid))
     return;
   sched::g_threads.renew_id(n);
-  upcall_copy_user(n->clear_child_tid, &n->tid, sizeof n->tid);
+  upcall_store_user32(n->clear_child_tid, static_cast<uint32_t>(n->tid));
 }
 
 void unpark(Thread* n) noexcept {

@@ -86,6 +86,7 @@ long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Th
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);
 int upcall_load_user32(const uint32_t* address, uint32_t* value);
+int upcall_store_user32(uint32_t* address, uint32_t value);
 int upcall_load_user64(const uint64_t* address, uint64_t* value);
 int upcall_add_user64(uint64_t* address, uint64_t value);
 int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);
