@@ -186,7 +186,8 @@ static void* compute_until_over(void* argument) {
   while (!atomic_load_explicit(&stall.over, memory_order_relaxed)) {
     for (volatile int i = 0; i < 1000; ++i) {
     }
-    atomic_store_explicit(rounds, atomic_load_explicit(rounds, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(rounds, atomic_load_explicit(rounds, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
   }
   return argument;
 }
@@ -233,10 +234,10 @@ struct result fault_storm(const struct options* options) {
   for (int i = 0; i < 2; ++i) join_thread(computing[i]);
   end_helper();
   long faults = FAULTING * FAULTS_EACH;
-  return (struct result){.value = (double)took / 1000 / (double)faults,
-                         .count = faults,
-                         .details = {{"computed_per_ms", beside * 1e6},
-                                     {"computed_alone_per_ms", alone * 1e6}}};
+  return (struct result){
+      .value = (double)took / 1000 / (double)faults,
+      .count = faults,
+      .details = {{"computed_per_ms", beside * 1e6}, {"computed_alone_per_ms", alone * 1e6}}};
 }
 
 // --- io_test, kernel_signal_wait: two threads that wake each other through the kernel

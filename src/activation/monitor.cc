@@ -9,6 +9,7 @@
 
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
+#include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
@@ -70,6 +71,14 @@ void take_from_blocked(Processor* p, OwnerWord w) noexcept {
   if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
 }
 
+// The owner has used no CPU time for some ticks. Beside other programs one that computes may not run for that long: the
+// kernel is asked; should it not say, the sentinel knows better, if any.
+bool is_blocked(Activation* owner, uint32_t still_ticks) noexcept {
+  TaskState s = ask_task_state(owner->tid);
+  if (s != TaskState::unknown) return s == TaskState::blocked;
+  return still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u);
+}
+
 // True: the processor has threads that wait for it, or one with a signal to handle.
 bool tick(Processor* p, uint64_t now) noexcept {
   OwnerWord w = p->owner_word();
@@ -86,8 +95,7 @@ bool tick(Processor* p, uint64_t now) noexcept {
     uint64_t used = owner ? cpu_time(owner->tid) : 0;
     p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
     p->seen_cpu_time = used;
-    // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
-    if (work && p->still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u)) {
+    if (work && p->still_ticks && is_blocked(owner, p->still_ticks)) {
       p->still_ticks = 0;
       take_from_blocked(p, w);
       return true;
@@ -274,6 +282,7 @@ bool start_monitor() noexcept {
   }
   for (auto& slot : g_handed) slot.state.store(slot_free, relaxed);
   g_any_handed.store(0, relaxed);
+  forget_task_state();
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);

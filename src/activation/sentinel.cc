@@ -1,11 +1,10 @@
 // The sentinel: a SCHED_IDLE kernel thread per processor, pinned to its CPU. It gets the CPU when nobody else on it can
 // run, above all when the processor's owner has blocked. Linux gives it a small share beside a running owner too (weight 3
 // against 1,024), so it looks before it acts. Armed only while threads wait for the processor.
-#include <fcntl.h>
-#include <linux/close_range.h>
 #include <sched.h>
 
 #include "activation/activation.h"
+#include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
@@ -15,28 +14,6 @@ namespace upcall::activation {
 namespace {
 
 constexpr uint32_t longest_backoff = 256;
-
-enum class Seen { running, blocked, unknown };
-
-// The state letter of /proc/self/task/TID/stat. The name in it may hold anything, its last ')' ends it.
-Seen kernel_state(int directory, int32_t tid) noexcept {
-  char path[32];
-  size_t n = 0;
-  char digits[12];
-  int d = 0;
-  for (auto v = static_cast<uint32_t>(tid); v; v /= 10) digits[d++] = static_cast<char>('0' + v % 10);
-  while (d) path[n++] = digits[--d];
-  for (const char* s = "/stat"; *s; ++s) path[n++] = *s;
-  path[n] = 0;
-  long fd = kernel::sys(__NR_openat, directory, static_cast<const char*>(path), O_RDONLY, 0);
-  if (kernel::is_error(fd)) return Seen::unknown;
-  char text[128];
-  long bytes = kernel::sys(__NR_read, fd, static_cast<char*>(text), sizeof text);
-  kernel::sys(__NR_close, fd);
-  for (long i = bytes - 3; i >= 0; --i)
-    if (text[i] == ')') return text[i + 2] == 'S' || text[i + 2] == 'D' ? Seen::blocked : Seen::running;
-  return Seen::unknown;
-}
 
 // What the sentinel saw when it ran last.
 struct Look {
@@ -50,7 +27,7 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
   Look now = {w.bits, cpu_time(a->tid)};
   bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
   *last = now;
-  if (!still || kernel_state(directory, a->tid) == Seen::running) {
+  if (!still || task_state(directory, a->tid) == TaskState::running) {
     kernel::sys(__NR_sched_yield);  // it was only preempted by us
     return false;
   }
@@ -66,13 +43,7 @@ void sentinel_main(void* argument) noexcept {
   arch::write_gs(0);
   uint64_t all = ~0ull;
   kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  // A table of its own, empty from the start: a copy would keep pipes and locks of the program open until it is closed,
-  // which on a busy CPU may be long.
-  bool own = !kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE)) ||
-             !kernel::is_error(kernel::sys(__NR_unshare, CLONE_FILES));
-  // Never in the program's table. Without it the CPU clock alone decides.
-  auto directory =
-      own ? static_cast<int>(kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0)) : -1;
+  int directory = open_task_directory();  // without it the CPU clock alone decides
   pin_self(p->cpu);
   sched_param param = {0};
   kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
