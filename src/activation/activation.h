@@ -244,6 +244,8 @@ inline constexpr int preempt_signal = 60;
 void on_preempt_signal(void* ucontext) noexcept;
 bool start_monitor() noexcept;
 void poke_monitor() noexcept;
+// One more activation of `p` in its pool: at the monitor's next tick; at once.
+void want_activation(Processor* p) noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;
 void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.

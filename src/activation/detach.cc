@@ -30,7 +30,9 @@ void watch(Activation* a) noexcept {
   do {
     a->lost_next = head;
   } while (!g_new_lost.compare_exchange_weak(head, a, release, relaxed));  // pairs with poll_lost's exchange
-  if (g_lost_count.fetch_add(1, relaxed) == 0) poke_monitor();
+  // It looks at every tick. fenced: pairs with the end of its ticks, after which it looks once more. A signal would
+  // have it run at once, for 20 us that the next thread waits for.
+  if (g_lost_count.fetch_add(1, fenced) == 0 && !g_monitor_ticking.load(fenced)) poke_monitor();
 }
 
 // Inside the runtime, `lost` seen. True: the processor is ours.

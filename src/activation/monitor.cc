@@ -306,6 +306,12 @@ void hand_to_monitor(int signal, const void* siginfo) noexcept {
   poke_monitor();
 }
 
+void want_activation(Processor* p) noexcept {
+  p->wants_activation.store(
+      1, fenced);  // pairs with create_where_asked; with the end of the ticks, as in detach.cc
+  if (!g_monitor_ticking.load(fenced)) poke_monitor();
+}
+
 void poke_monitor_to_create(Processor* p) noexcept {
   p->wants_activation.store(1, release);  // pairs with create_where_asked
   poke_monitor();

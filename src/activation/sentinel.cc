@@ -72,13 +72,13 @@ void sentinel_main(void* argument) noexcept {
     }
     p->sentinel_backoff.store(0, relaxed);
     // Never clones: the child could not leave SCHED_IDLE. The monitor makes activations where the pool is empty, and a
-    // standby where it has become so: the next hand-over shall not wait for a clone.
-    if (wake_standby(p)) {
+    // standby where it has become so, at its next tick: the next hand-over shall not wait for a clone. Asked for before:
+    // whom we wake has the CPU at once, and we only when it blocks.
+    if (!p->pool) want_activation(p);
+    if (wake_standby(p))
       g_counters.sentinel_wakes.fetch_add(1, relaxed);
-      if (!p->pool) poke_monitor_to_create(p);
-    } else {
+    else
       poke_monitor_to_create(p);
-    }
   }
 }
 
