@@ -23,8 +23,10 @@ void draw_settings() noexcept {
   s.processors = 1 + static_cast<uint32_t>(random_below(3));
   constexpr uint32_t switches[] = {2, 4, 12, 40};
   s.switch_one_in = switches[random_below(4)];
-  constexpr uint32_t stalls[] = {0, 20, 100, 400};
-  s.stall_one_in = stalls[random_below(4)];
+  constexpr uint32_t stalls[] = {0, 5, 20, 100, 400};
+  s.stall_one_in = stalls[random_below(5)];
+  constexpr uint32_t falls[] = {0, 0, 0, 10, 50, 300};
+  s.fall_one_in = falls[random_below(6)];
   constexpr uint32_t drains[] = {1, 2, 8, 32};
   s.drain_one_in = drains[random_below(4)];
   constexpr uint32_t background[] = {2, 8, 64};

@@ -247,8 +247,8 @@ void check_quiescent(uint64_t next) noexcept {
   g.quiet = true;
   check_places();
   SIM_CHECK(next != ~0ull, "deadlock: everything waits, for nothing");
-  // Whoever is to look at a timer has slept through less than the time of a few steps.
-  constexpr uint64_t slack = 400'000;
+  // Between two looks at the clock.
+  constexpr uint64_t slack = 20'000;
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     const Processor& p = g_runtime.processor[i];
     OwnerWord w = owner_of(p);

@@ -60,6 +60,13 @@ void wake_due() noexcept {
   g.next_due = next;
 }
 
+KernelThread* highest(KernelThread** candidates, int n) noexcept {
+  KernelThread* best = candidates[0];
+  for (int i = 1; i < n; ++i)
+    if (candidates[i]->priority > best->priority) best = candidates[i];
+  return best;
+}
+
 // One of those that can run. A stalled one stands for a kernel thread that its CPU has left for another program.
 KernelThread* choose(KernelThread* except) noexcept {
   for (;;) {
@@ -82,15 +89,18 @@ KernelThread* choose(KernelThread* except) noexcept {
     }
     if (background && (!able || one_in(g.settings.background_one_in)))
       return in_background[random_below(static_cast<uint64_t>(background))];
+    if (able && g.settings.fall_one_in) return highest(candidates, able);
     if (able) return candidates[random_below(static_cast<uint64_t>(able))];
     if (except && except->why == Why::runnable && except->stalled_until <= g.steps) return except;
     if (first_stalled) {
       first_stalled->stalled_until = 0;
       return first_stalled;
     }
-    drain_all();
-    check_quiescent(g.next_due);
-    g.now = g.next_due;
+    if (g.next_due > g.now) {
+      drain_all();
+      check_quiescent(g.next_due);
+      g.now = g.next_due;
+    }
     wake_due();
   }
 }
@@ -103,7 +113,12 @@ void before(const char* what, const void* at, uint64_t value) noexcept {
   KernelThread* k = g.current;
   pass_time(1 + random_below(2 * g.settings.step_ns));
   if (g.settings.store_buffers && one_in(g.settings.drain_one_in)) drain_somebody();
-  if (one_in(g.settings.switch_one_in)) {
+  if (g.settings.fall_one_in) {
+    if (one_in(g.settings.fall_one_in)) {
+      k->priority = --g.lowest_priority;
+      reschedule(false);
+    }
+  } else if (one_in(g.settings.switch_one_in)) {
     if (g.settings.stall_one_in && one_in(g.settings.stall_one_in))
       k->stalled_until = g.steps + 1 + random_below(3000);
     reschedule(false);
@@ -137,6 +152,7 @@ KernelThread* new_kernel_thread(void* stack_top, void (*start)(void*), void* arg
   k->role = role;
   k->start = start;
   k->argument = argument;
+  k->priority = static_cast<int64_t>(random_below(1000));
   if (stack_top) {
     auto* top = static_cast<uint64_t*>(stack_top) - 2;
     *top = reinterpret_cast<uint64_t>(&start_kernel_thread);
@@ -162,6 +178,7 @@ void drain_all() noexcept {
 
 void reschedule(bool others_first) noexcept {
   KernelThread* k = g.current;
+  if (others_first) k->priority = --g.lowest_priority;
   KernelThread* n = choose(others_first ? k : nullptr);
   if (n == k) return;
   g.current = n;

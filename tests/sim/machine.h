@@ -57,6 +57,7 @@ struct KernelThread {
   long result = 0;
   uint64_t cpu_time = 0;
   uint64_t stalled_until = 0;  // step
+  int64_t priority = 0;
   uint32_t buffered = 0;
   BufferedStore buffer[16];
 };
@@ -66,6 +67,10 @@ struct Settings {
   uint32_t processors = 1;
   uint32_t switch_one_in = 4;
   uint32_t stall_one_in = 0;  // of the switches; 0: never
+  // Instead of a choice at every switch: the kernel thread of the highest priority runs until one_in this it falls to the
+  // lowest. Finds what needs few switches at the right places ("A Randomized Scheduler with Probabilistic Guarantees of
+  // Finding Bugs", Burckhardt et al. 2010). 0: no priorities.
+  uint32_t fall_one_in = 0;
   uint32_t drain_one_in = 2;
   uint32_t background_one_in = 8;
   uint64_t step_ns = 20;
@@ -80,6 +85,7 @@ struct Machine {
   uint64_t next_due = ~0ull;
   uint64_t hash = 0;
   bool quiet = true;  // no steps: the machine is being set up, or looked at
+  int64_t lowest_priority = 0;
   int count = 0;
   KernelThread* current = nullptr;
   KernelThread thread[256];

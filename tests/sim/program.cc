@@ -107,7 +107,11 @@ void in_section() noexcept {
 void lock(bool timed) noexcept {
   pthread_mutex_t* m = &g_shared->mutex[random_below(static_cast<uint64_t>(g_plan.mutexes))];
   if (timed) {
-    if (sim_mutex_clocklock(m, g.now + duration())) return;
+    uint64_t deadline = g.now + duration();
+    if (sim_mutex_clocklock(m, deadline)) {
+      SIM_CHECK(g.now >= deadline, "a lock is given up too early");
+      return;
+    }
   } else {
     sim_mutex_lock(m);
   }
@@ -125,12 +129,13 @@ void* child_main(void*) {
 void join(pthread_t p) noexcept {
   void* result = nullptr;
   int r;
-  if (one_in(3)) {
+  if (one_in(2)) {
     do {
       uint64_t deadline = g.now + duration();
       timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
                      static_cast<long>(deadline % 1'000'000'000u)};
       r = pthread_clockjoin_np(p, &result, CLOCK_MONOTONIC, &ts);
+      SIM_CHECK(r != ETIMEDOUT || g.now >= deadline, "a join is given up too early");
     } while (r == ETIMEDOUT);
   } else {
     r = pthread_join(p, &result);
@@ -200,8 +205,8 @@ void barrier() noexcept {
       uint64_t deadline = g.now + duration();
       timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
                      static_cast<long>(deadline % 1'000'000'000u)};
-      pthread_cond_clockwait(&s.barrier_cond, reinterpret_cast<pthread_mutex_t*>(&s.barrier_mutex), CLOCK_MONOTONIC,
-                             &ts);
+      int r = pthread_cond_clockwait(&s.barrier_cond, &s.barrier_mutex, CLOCK_MONOTONIC, &ts);
+      SIM_CHECK(r != ETIMEDOUT || g.now >= deadline, "a wait is given up too early");
     } else {
       pthread_cond_wait(&s.barrier_cond, &s.barrier_mutex);
     }
@@ -220,14 +225,10 @@ void exchange(int worker) noexcept {
 
 void* worker_main(void* argument) {
   auto worker = static_cast<int>(reinterpret_cast<intptr_t>(argument));
-  User* u = me();
   for (int round = 0; round < g_plan.rounds; ++round) {
-    for (int i = 0; i < g_plan.things; ++i) {
-      do_something(true);
-      if (g_plan.weight[posting] && one_in(2)) u->doing = "goes on";
-    }
+    for (int i = 0; i < g_plan.things; ++i) do_something(true);
     if (g_plan.weight[posting]) exchange(worker);
-    if (g_plan.weight[locking]) barrier();
+    if (g_plan.weight[locking] || g_plan.weight[timed_locking]) barrier();
   }
   return me();
 }
@@ -236,14 +237,15 @@ void* worker_main(void* argument) {
 
 void prepare_program() noexcept {
   Plan& p = g_plan;
-  p.workers = 1 + static_cast<int>(random_below(5));
-  p.things = 1 + static_cast<int>(random_below(6));
+  p.workers = 1 + static_cast<int>(random_below(6));
+  p.things = 1 + static_cast<int>(random_below(8));
   p.rounds = 1 + static_cast<int>(random_below(3));
   p.mutexes = 1 + static_cast<int>(random_below(3));
   constexpr uint64_t longest[] = {2'000, 20'000, 200'000, 2'000'000};
   p.longest = longest[random_below(4)];
-  for (auto& w : p.weight) w = one_in(3) ? 0 : 1 + static_cast<uint32_t>(random_below(4));
-  p.weight[computing] += 1;
+  // Few kinds at a time: what a schedule does, it does often.
+  uint64_t kinds = 1 + random_below(one_in(3) ? doings : 3);
+  while (kinds--) p.weight[random_below(doings)] += 1 + static_cast<uint32_t>(random_below(4));
   g_shared = static_cast<Shared*>(program_memory(sizeof(Shared)));
 }
 

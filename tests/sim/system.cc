@@ -80,7 +80,9 @@ long signal_wait(const __kernel_timespec* ts) noexcept {
     k->signal_pending = false;
     return activation::preempt_signal;
   }
-  return block(Why::signal_wait, ts ? g.now + to_ns(ts) : ~0ull, nullptr, false);
+  // The call takes a duration. However long the monitor was kept from making it, it is not to look later than it said.
+  uint64_t until = ts ? g.now + to_ns(ts) : ~0ull, said = peek(activation::g_monitor_deadline);
+  return block(Why::signal_wait, until < said ? until : said, nullptr, false);
 }
 
 long send(int32_t tid) noexcept {
