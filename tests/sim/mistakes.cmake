@@ -73,6 +73,11 @@ sim_mistake(armed_late pthread/recycle.cc 10000
     t->timers->add(t, deadline, word);
   }]])
 
+# An armed timer is seen by the monitor, or the monitor's plan is seen by who has armed it.
+sim_mistake(timer_fence sched/timers.cc 20000
+  [[next_.store(heap_[0].deadline, fenced);]]
+  [[next_.store(heap_[0].deadline, relaxed);]])
+
 # The thief's side of the ready queue's lock.
 sim_mistake(steal_fence sched/ready_queue.h 4000
   [[q_.revoked_.store(1, relaxed);

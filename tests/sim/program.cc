@@ -39,7 +39,7 @@ uint64_t duration() noexcept { return random_below(one_in(2) ? g_plan.longest / 
 void compute(uint64_t ns) noexcept {
   User* u = me();
   g.current->vectors = u->vectors;
-  constexpr uint64_t chunk = 2'000;
+  uint64_t chunk = g_plan.longest / 32 + 500;
   for (uint64_t done = 0; done < ns; done += chunk) {
     pass_time(chunk);
     step("computes");
