@@ -1,5 +1,6 @@
 // Starts the runtime on the simulated machine, as runtime/start.cc does on a real one, and what of the runtime's upper
 // layers is not simulated.
+#include <cstdio>
 #include <new>
 
 #include "base/fence.h"
@@ -21,12 +22,17 @@ using activation::g_runtime;
 void draw_settings() noexcept {
   Settings& s = g.settings;
   s.processors = 1 + static_cast<uint32_t>(random_below(3));
-  constexpr uint32_t switches[] = {2, 4, 12, 40};
+  if (g_options.processors) s.processors = g_options.processors;
+  constexpr uint32_t switches[] = {2, 3, 6, 20};
   s.switch_one_in = switches[random_below(4)];
   constexpr uint32_t stalls[] = {0, 5, 20, 100, 400};
   s.stall_one_in = stalls[random_below(5)];
-  constexpr uint32_t falls[] = {0, 0, 0, 10, 50, 300};
+  constexpr uint32_t falls[] = {0, 0, 0, 5, 15, 100};
   s.fall_one_in = falls[random_below(6)];
+  constexpr uint32_t pauses[] = {0, 3, 10, 50};
+  s.pause_one_in = pauses[random_below(4)];
+  constexpr uint64_t pause_steps[] = {20, 200, 2000};
+  s.pause_steps = pause_steps[random_below(3)];
   constexpr uint32_t drains[] = {1, 2, 8, 32};
   s.drain_one_in = drains[random_below(4)];
   constexpr uint32_t background[] = {2, 8, 64};
@@ -36,6 +42,14 @@ void draw_settings() noexcept {
   constexpr uint64_t quanta[] = {0, 100'000, 1'000'000, 10'000'000};
   g_runtime.quantum = quanta[random_below(4)];
   g_runtime.sentinel = !one_in(8);
+  snprintf(
+      g_result->settings, sizeof g_result->settings,
+      "%u processors, switch %u, stall %u, fall %u, pause %u of %lu, drain %u, background %u, step %lu ns, "
+      "quantum %lu us, sentinel %d",
+      s.processors, s.switch_one_in, s.stall_one_in, s.fall_one_in, s.pause_one_in,
+      static_cast<unsigned long>(s.pause_steps), s.drain_one_in, s.background_one_in,
+      static_cast<unsigned long>(s.step_ns), static_cast<unsigned long>(g_runtime.quantum / 1000),
+      g_runtime.sentinel);
 }
 
 void make_processors() noexcept {
@@ -130,6 +144,7 @@ void find_real() noexcept {}
 
 }  // namespace upcall
 
-extern "C" long upcall_clone_process(long, const long*, upcall::sched::Thread*, const upcall::arch::ChildState*, bool) {
+extern "C" long upcall_clone_process(long, const long*, upcall::sched::Thread*,
+                                     const upcall::arch::ChildState*, bool) {
   upcall::sim::fail("a process is made");
 }

@@ -27,13 +27,13 @@ using activation::g_runtime;
 using activation::Owner;
 using activation::OwnerWord;
 
-constexpr uint64_t events_kept = 4096;
+constexpr uint64_t events_kept = 1024;
 Event g_events[events_kept];
 uint64_t g_event_count = 0;
 
 const char* const owner_names[] = {"vacant", "running", "idle", "in_kernel"};
-const char* const why_names[] = {"can run", "futex", "waits for signals", "asleep", "in a call", "in a page fault",
-                                 "ended"};
+const char* const why_names[] = {"can run",         "futex", "waits for signals", "asleep", "in a call",
+                                 "in a page fault", "ended"};
 const char* const state_names[] = {"running", "ready", "waiting", "in_kernel", "exited"};
 
 OwnerWord owner_of(const Processor& p) noexcept { return {peek(p.owner)}; }
@@ -43,23 +43,24 @@ struct Field {
   size_t offset;
   const char* name;
 };
-const Field processor_fields[] = {{offsetof(Processor, current_priority), "current_priority"},
-                                  {offsetof(Processor, dispatches), "dispatches"},
-                                  {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, busy_), "ready.busy"},
-                                  {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, count_), "ready.count"},
-                                  {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, revoked_), "ready.revoked"},
-                                  {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, thieves_), "ready.thieves"},
-                                  {offsetof(Processor, owner), "owner"},
-                                  {offsetof(Processor, inbox), "inbox"},
-                                  {offsetof(Processor, timers), "timers.lock"},
-                                  {offsetof(Processor, pool_lock), "pool_lock"},
-                                  {offsetof(Processor, standby), "standby"},
-                                  {offsetof(Processor, preempt_in_flight), "preempt_in_flight"},
-                                  {offsetof(Processor, spawning), "spawning"},
-                                  {offsetof(Processor, wants_activation), "wants_activation"},
-                                  {offsetof(Processor, sentinel_armed), "sentinel_armed"},
-                                  {offsetof(Processor, sentinel_backoff), "sentinel_backoff"},
-                                  {offsetof(Processor, seen_dispatches), "seen_dispatches"}};
+const Field processor_fields[] = {
+    {offsetof(Processor, current_priority), "current_priority"},
+    {offsetof(Processor, dispatches), "dispatches"},
+    {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, busy_), "ready.busy"},
+    {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, count_), "ready.count"},
+    {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, revoked_), "ready.revoked"},
+    {offsetof(Processor, ready) + offsetof(sched::ReadyQueue, thieves_), "ready.thieves"},
+    {offsetof(Processor, owner), "owner"},
+    {offsetof(Processor, inbox), "inbox"},
+    {offsetof(Processor, timers), "timers.lock"},
+    {offsetof(Processor, pool_lock), "pool_lock"},
+    {offsetof(Processor, standby), "standby"},
+    {offsetof(Processor, preempt_in_flight), "preempt_in_flight"},
+    {offsetof(Processor, spawning), "spawning"},
+    {offsetof(Processor, wants_activation), "wants_activation"},
+    {offsetof(Processor, sentinel_armed), "sentinel_armed"},
+    {offsetof(Processor, sentinel_backoff), "sentinel_backoff"},
+    {offsetof(Processor, seen_dispatches), "seen_dispatches"}};
 const Field activation_fields[] = {{offsetof(Activation, in_runtime), "in_runtime"},
                                    {offsetof(Activation, resched), "resched"},
                                    {offsetof(Activation, interrupt), "interrupt"},
@@ -218,6 +219,7 @@ void fail(const char* format, ...) noexcept {
   g_result->steps = g.steps;
   if (g_options.report) {
     printf("seed %lu: %s\n", static_cast<unsigned long>(g_options.seed), g_result->message);
+    printf("%s\n", g_result->settings);
     uint64_t n = g_event_count < g_options.events ? g_event_count : g_options.events;
     if (n > events_kept) n = events_kept;
     printf("last %lu events (step, time, kernel thread, what):\n", static_cast<unsigned long>(n));
@@ -270,7 +272,7 @@ void finish() noexcept {
   g.quiet = true;
   for (int i = 1; i < g_user_count; ++i) {
     Thread* t = thread_of(g_users[i]);
-    SIM_CHECK(g_users[i].ended || (t && peek(t->parked)) , "thread %d was joined and has not ended", i);
+    SIM_CHECK(g_users[i].ended || (t && peek(t->parked)), "thread %d was joined and has not ended", i);
   }
   g_result->hash = g.hash;
   g_result->steps = g.steps;

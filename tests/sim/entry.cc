@@ -4,7 +4,8 @@
 #include "program.h"
 
 extern "C" {
-upcall::sched::Thread* upcall_take_back(upcall::sched::Thread* t, upcall::sched::Thread* (*handler)(upcall::sched::Thread*)) noexcept;
+upcall::sched::Thread* upcall_take_back(upcall::sched::Thread* t,
+                                        upcall::sched::Thread* (*handler)(upcall::sched::Thread*)) noexcept;
 upcall::sched::Thread* upcall_before_resume(upcall::sched::Thread* t) noexcept;
 }
 
@@ -42,7 +43,8 @@ Activation* here() noexcept { return reinterpret_cast<Activation*>(g.current->gs
   bool native = t->native;
   a->in_runtime.store(0, relaxed);
   step("out of the runtime");
-  SIM_CHECK(native || !u->entered || g.current->vectors == u->vectors, "thread %d goes on with vectors of %lu", u->index,
+  SIM_CHECK(native || !u->entered || g.current->vectors == u->vectors,
+            "thread %d goes on with vectors of %lu", u->index,
             static_cast<unsigned long>(g.current->vectors));
   enter_user(u);
 }

@@ -54,8 +54,8 @@ void run_user() {
 
 int create(pthread_t* out, const pthread_attr_t*, void* (*start)(void*), void* argument) {
   User* u = new_user(start, argument);
-  constexpr uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                             CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+  constexpr uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                             CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
   *out = u->fs;
   auto tid = reinterpret_cast<long>(u->tid);
   long r = call(__NR_clone, flags, static_cast<long>(u->fs), tid, tid, static_cast<long>(u->fs));
@@ -115,7 +115,9 @@ void install_library() noexcept {
   auto& real = pthread_abi::g_real;
   real.create = create;
   real.join = real_join;
-  real.clockjoin = [](pthread_t p, void** result, clockid_t, const timespec*) { return real_join(p, result); };
+  real.clockjoin = [](pthread_t p, void** result, clockid_t, const timespec*) {
+    return real_join(p, result);
+  };
   real.detach = [](pthread_t) { return 0; };
 }
 

@@ -105,6 +105,22 @@ KernelThread* choose(KernelThread* except) noexcept {
   }
 }
 
+// Who has accessed the words of this hash last.
+uint8_t g_last_at[4096];
+
+bool accessed_by_another(const void* at) noexcept {
+  if (!at) return false;
+  auto where = reinterpret_cast<uintptr_t>(at);
+  // Variables lie elsewhere in every process.
+  if (where - program_base >= region_bytes && where - runtime_base >= region_bytes)
+    where -= reinterpret_cast<uintptr_t>(&g);
+  uint8_t& last = g_last_at[where / 4 * 0x9E3779B97F4A7C15ull >> 52];
+  auto me = static_cast<uint8_t>(g.current->index + 1);
+  bool other = last && last != me;
+  last = me;
+  return other;
+}
+
 // A step before the access: what happens first elsewhere.
 void before(const char* what, const void* at, uint64_t value) noexcept {
   ++g.steps;
@@ -113,7 +129,11 @@ void before(const char* what, const void* at, uint64_t value) noexcept {
   KernelThread* k = g.current;
   pass_time(1 + random_below(2 * g.settings.step_ns));
   if (g.settings.store_buffers && one_in(g.settings.drain_one_in)) drain_somebody();
-  if (g.settings.fall_one_in) {
+  bool shared = accessed_by_another(at);
+  if (shared && g.settings.pause_one_in && one_in(g.settings.pause_one_in)) {
+    k->stalled_until = g.steps + 1 + random_below(g.settings.pause_steps);
+    reschedule(false);
+  } else if (g.settings.fall_one_in) {
     if (one_in(g.settings.fall_one_in)) {
       k->priority = --g.lowest_priority;
       reschedule(false);
@@ -139,12 +159,15 @@ uint64_t random_below(uint64_t n) noexcept {
 bool one_in(uint64_t n) noexcept { return random_below(n) == 0; }
 
 void* program_memory(size_t bytes) noexcept { return take(program_base, &g_program_used, bytes); }
-void* runtime_memory(size_t bytes) noexcept { return take(runtime_base, &g_runtime_used, (bytes + 4095) & ~4095ul); }
+void* runtime_memory(size_t bytes) noexcept {
+  return take(runtime_base, &g_runtime_used, (bytes + 4095) & ~4095ul);
+}
 bool is_program_memory(const void* p) noexcept {
   return reinterpret_cast<uintptr_t>(p) - program_base < region_bytes;
 }
 
-KernelThread* new_kernel_thread(void* stack_top, void (*start)(void*), void* argument, const char* role) noexcept {
+KernelThread* new_kernel_thread(void* stack_top, void (*start)(void*), void* argument,
+                                const char* role) noexcept {
   SIM_CHECK(g.count < static_cast<int>(sizeof g.thread / sizeof g.thread[0]), "too many kernel threads");
   KernelThread* k = &g.thread[g.count];
   k->index = g.count++;

@@ -71,6 +71,9 @@ struct Settings {
   // lowest. Finds what needs few switches at the right places ("A Randomized Scheduler with Probabilistic Guarantees of
   // Finding Bugs", Burckhardt et al. 2010). 0: no priorities.
   uint32_t fall_one_in = 0;
+  // At an access to what another kernel thread has accessed last, one_in this a pause of about that many steps. 0: never.
+  uint32_t pause_one_in = 0;
+  uint64_t pause_steps = 100;
   uint32_t drain_one_in = 2;
   uint32_t background_one_in = 8;
   uint64_t step_ns = 20;
@@ -96,7 +99,8 @@ extern Machine g;
 // --- machine.cc
 uint64_t random_below(uint64_t n) noexcept;
 bool one_in(uint64_t n) noexcept;
-KernelThread* new_kernel_thread(void* stack_top, void (*start)(void*), void* argument, const char* role) noexcept;
+KernelThread* new_kernel_thread(void* stack_top, void (*start)(void*), void* argument,
+                                const char* role) noexcept;
 // Without a step before.
 void store_at_once(void* at, uint64_t value, uint32_t size, bool drain_first) noexcept;
 // A step that is no atomic access.
@@ -141,8 +145,8 @@ struct Event {
 };
 void record(const char* what, const void* at, uint64_t value) noexcept;
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...) noexcept;
-#define SIM_CHECK(condition, ...)           \
-  do {                                      \
+#define SIM_CHECK(condition, ...)                       \
+  do {                                                  \
     if (!(condition)) ::upcall::sim::fail(__VA_ARGS__); \
   } while (0)
 // A store to what belongs to the owner of a processor.

@@ -1,8 +1,9 @@
 // simulation [--seed N] [--seeds N] [--repeats N] [--expect-failure] [--quiet] [--trace] [--events N]
+//            [--processors N] [--focus WHAT]
 //
 // Runs schedules with seeds from N on, each in a child process (the runtime's variables are then as they are when a
 // program starts). With --expect-failure some schedule must fail: the runtime was compiled with a mistake in it.
-// With --repeats, as many schedules must be the same in another process.
+// --focus: threads do one thing only, such as creating (program.cc has the names). With --repeats, as many schedules must be the same in another process.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,11 +19,12 @@ namespace {
 using namespace upcall::sim;  // NOLINT
 
 struct Totals {
-  uint64_t schedules = 0, failures = 0, steps = 0, owner_checks = 0, quiet_checks = 0, handovers = 0, detached = 0,
-           surrendered = 0, preemptions = 0, reused = 0, steals = 0;
+  uint64_t schedules = 0, failures = 0, steps = 0, owner_checks = 0, quiet_checks = 0, handovers = 0,
+           detached = 0, surrendered = 0, preemptions = 0, reused = 0, steals = 0;
   void add(const Result& r) noexcept {
     ++schedules;
-    steps += r.steps, owner_checks += r.owner_checks, quiet_checks += r.quiet_checks, handovers += r.handovers;
+    steps += r.steps, owner_checks += r.owner_checks, quiet_checks += r.quiet_checks,
+        handovers += r.handovers;
     detached += r.detached, surrendered += r.surrendered, preemptions += r.preemptions, reused += r.reused;
     steals += r.steals;
   }
@@ -85,10 +87,14 @@ bool print_totals(const Totals& all, uint64_t first) {
   const struct {
     const char* name;
     uint64_t n;
-  } figures[] = {{"steps", all.steps},           {"owner checks", all.owner_checks},
-                 {"quiet checks", all.quiet_checks}, {"hand-overs", all.handovers},
-                 {"detached", all.detached},     {"surrendered", all.surrendered},
-                 {"preemptions", all.preemptions}, {"reused", all.reused},
+  } figures[] = {{"steps", all.steps},
+                 {"owner checks", all.owner_checks},
+                 {"quiet checks", all.quiet_checks},
+                 {"hand-overs", all.handovers},
+                 {"detached", all.detached},
+                 {"surrendered", all.surrendered},
+                 {"preemptions", all.preemptions},
+                 {"reused", all.reused},
                  {"steals", all.steals}};
   bool complete = true;
   for (auto& f : figures) {
@@ -115,6 +121,10 @@ int main(int argc, char** argv) {
       count = strtoull(argv[++i], nullptr, 0);
     else if (is("--repeats") && has_value)
       repeats = strtoull(argv[++i], nullptr, 0);
+    else if (is("--processors") && has_value)
+      g_options.processors = static_cast<uint32_t>(strtoul(argv[++i], nullptr, 0));
+    else if (is("--focus") && has_value && doing_named(argv[i + 1]) >= 0)
+      g_options.focus = doing_named(argv[++i]);
     else if (is("--events") && has_value)
       g_options.events = strtoull(argv[++i], nullptr, 0);
     else if (is("--expect-failure"))
@@ -124,7 +134,9 @@ int main(int argc, char** argv) {
     else if (is("--trace"))
       g_options.trace = true;
     else {
-      fprintf(stderr, "usage: %s [--seed N] [--seeds N] [--repeats N] [--expect-failure] [--quiet] [--trace] [--events N]\n",
+      fprintf(stderr,
+              "usage: %s [--seed N] [--seeds N] [--repeats N] [--expect-failure] [--quiet] [--trace] "
+              "[--events N] [--processors N] [--focus WHAT]\n",
               argv[0]);
       return 2;
     }
@@ -142,8 +154,9 @@ int main(int argc, char** argv) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     bool good = run(seed, !expect_failure && !quiet);
     all.add(*g_result);
-    if (count == 1) printf("seed %lu: hash %016lx, %lu steps\n", static_cast<unsigned long>(seed),
-                           static_cast<unsigned long>(g_result->hash), static_cast<unsigned long>(g_result->steps));
+    if (count == 1)
+      printf("seed %lu: hash %016lx, %lu steps\n", static_cast<unsigned long>(seed),
+             static_cast<unsigned long>(g_result->hash), static_cast<unsigned long>(g_result->steps));
     if (good) continue;
     ++all.failures;
     if (expect_failure) {
@@ -151,9 +164,10 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (quiet) {
-      printf("seed %lu: %s\n", static_cast<unsigned long>(seed), g_result->message);
+      printf("seed %lu: %s (%s)\n", static_cast<unsigned long>(seed), g_result->message, g_result->settings);
     } else {
-      printf("repeat with: %s --seed %lu [--trace]\n", argv[0], static_cast<unsigned long>(seed));
+      printf("repeat with the same options and --seed %lu [--trace], without --seeds\n",
+             static_cast<unsigned long>(seed));
       return 1;
     }
   }

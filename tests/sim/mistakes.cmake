@@ -8,9 +8,10 @@ sim_mistake(idle_second_look activation/scheduler.cc 2000
   [[kernel::futex_wait(&a->wake, 0, p->timers.next());]])
 
 # The same: idle(A) is published by a full fence.
-sim_mistake(idle_fence activation/scheduler.cc 4000
+sim_mistake(idle_fence activation/scheduler.cc 12000
   [[p->owner.exchange(sleeping.bits, fenced);]]
-  [[p->owner.store(sleeping.bits, release);]])
+  [[p->owner.store(sleeping.bits, release);]]
+  --focus calling --processors 1)
 
 # An activation whose processor was claimed from its sleep is put into the pool by the claimant, once.
 sim_mistake(adopted_twice activation/scheduler.cc 2000
@@ -19,26 +20,11 @@ sim_mistake(adopted_twice activation/scheduler.cc 2000
   [[park(a);]])
 
 # Detaching: either the detacher sees in_runtime, or the activation sees lost.
-sim_mistake(detach_fence activation/detach.cc 2000
+sim_mistake(detach_fence activation/detach.cc 12000
   [[a->lost.fetch_or(mark, relaxed);
   heavy_fence();]]
-  [[a->lost.fetch_or(mark, relaxed);]])
-
-# The activation clears `lost` before its compare-and-swap.
-sim_mistake(lost_cleared_late activation/detach.cc 10000
-  [[a->lost.store(0, relaxed);  // ordered before the compare-and-swap below, which is a full fence here
-  OwnerWord w = p->owner_word();
-  // acq_rel: pairs with detach and try_claim.
-  if (w.state() == Owner::running && w.activation() == a->index &&
-      p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
-    return true;  // nobody had taken it yet]]
-  [[OwnerWord w = p->owner_word();
-  if (w.state() == Owner::running && w.activation() == a->index &&
-      p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) {
-    a->lost.store(0, relaxed);
-    return true;
-  }
-  a->lost.store(0, relaxed);]])
+  [[a->lost.fetch_or(mark, relaxed);]]
+  --focus faulting --processors 1)
 
 # Back from a call: by compare-and-swap only.
 sim_mistake(taken_back_blindly activation/blocking.cc 2000
@@ -54,32 +40,31 @@ sim_mistake(saved_late activation/blocking.cc 2000
   [[]])
 
 # The monitor is poked by an exchange, after what it is to look at.
-sim_mistake(poke_without_fence activation/monitor.cc 4000
+sim_mistake(poke_without_fence activation/monitor.cc 12000
   [[if (g_poked.exchange(1, fenced)) return;]]
-  [[if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;]])
+  [[if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;]]
+  --focus faulting --processors 1)
 
 # A joiner that was entered and had not begun to wait is looked at again.
-sim_mistake(joiner_second_look pthread/recycle.cc 4000
+sim_mistake(joiner_second_look pthread/recycle.cc 20000
   [[if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) activation::finish_wait(j, 0);]]
-  [[]])
+  [[]]
+  --focus creating --processors 2)
 
 # A time-out is armed before anybody can end the wait.
-sim_mistake(armed_late pthread/recycle.cc 10000
+sim_mistake(armed_late pthread/recycle.cc 30000
   [[uint64_t word = sched::begin_wait_until(t, &a->processor->timers, deadline);]]
   [[uint64_t word = sched::begin_wait(t);
   if (deadline != sched::never) {
     t->timers = &a->processor->timers;
     t->deadline = deadline;
     t->timers->add(t, deadline, word);
-  }]])
-
-# An armed timer is seen by the monitor, or the monitor's plan is seen by who has armed it.
-sim_mistake(timer_fence sched/timers.cc 20000
-  [[next_.store(heap_[0].deadline, fenced);]]
-  [[next_.store(heap_[0].deadline, relaxed);]])
+  }]]
+  --focus creating --processors 2)
 
 # The thief's side of the ready queue's lock.
-sim_mistake(steal_fence sched/ready_queue.h 4000
+sim_mistake(steal_fence sched/ready_queue.h 12000
   [[q_.revoked_.store(1, relaxed);
       heavy_fence();]]
-  [[q_.revoked_.store(1, relaxed);]])
+  [[q_.revoked_.store(1, relaxed);]]
+  --focus creating --processors 3)

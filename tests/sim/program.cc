@@ -5,8 +5,10 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "linux/linux.h"
+#include "run.h"
 
 extern "C" upcall::sched::Thread* upcall_yield_thread(upcall::sched::Thread* t) noexcept;
 
@@ -14,11 +16,25 @@ namespace upcall::sim {
 
 namespace {
 
-enum Doing { computing, yielding, calling, sleeping, faulting, locking, timed_locking, posting, creating, doings };
+enum Doing {
+  computing,
+  yielding,
+  calling,
+  sleeping,
+  faulting,
+  locking,
+  timed_locking,
+  posting,
+  creating,
+  doings
+};
+
+const char* const doing_names[doings] = {"computing", "yielding",      "calling", "sleeping", "faulting",
+                                         "locking",   "timed_locking", "posting", "creating"};
 
 struct Plan {
   int workers, things, rounds, mutexes;
-  uint64_t longest;           // of computing, calls, faults and sleeps, ns
+  uint64_t longest;  // of computing, calls, faults and sleeps, ns
   uint32_t weight[doings];
 };
 
@@ -39,12 +55,12 @@ uint64_t duration() noexcept { return random_below(one_in(2) ? g_plan.longest / 
 void compute(uint64_t ns) noexcept {
   User* u = me();
   g.current->vectors = u->vectors;
-  uint64_t chunk = g_plan.longest / 32 + 500;
+  uint64_t chunk = g_plan.longest / 32 + 100;
   for (uint64_t done = 0; done < ns; done += chunk) {
     pass_time(chunk);
     step("computes");
-    SIM_CHECK(me() == u && g.current->vectors == u->vectors, "thread %d computes with the registers of another",
-              u->index);
+    SIM_CHECK(me() == u && g.current->vectors == u->vectors,
+              "thread %d computes with the registers of another", u->index);
   }
 }
 
@@ -67,7 +83,8 @@ void make_call() noexcept {
 
 void sleep_a_while() noexcept {
   uint64_t deadline = g.now + duration();
-  timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u), static_cast<long>(deadline % 1'000'000'000u)};
+  timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
+                 static_cast<long>(deadline % 1'000'000'000u)};
   long r;
   do r = call(__NR_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, reinterpret_cast<long>(&ts));
   while (r == -EINTR);
@@ -122,7 +139,7 @@ void lock(bool timed) noexcept {
 void do_something(bool may_create);
 
 void* child_main(void*) {
-  for (uint64_t n = random_below(3); n--;) do_something(false);
+  for (uint64_t n = random_below(2); n--;) do_something(false);
   return me();
 }
 
@@ -130,8 +147,10 @@ void join(pthread_t p) noexcept {
   void* result = nullptr;
   int r;
   if (one_in(2)) {
+    uint64_t patience = 1 + duration();
     do {
-      uint64_t deadline = g.now + duration();
+      uint64_t deadline = g.now + patience;
+      patience *= 2;  // threads that only look at their watches keep the others from ending
       timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
                      static_cast<long>(deadline % 1'000'000'000u)};
       r = pthread_clockjoin_np(p, &result, CLOCK_MONOTONIC, &ts);
@@ -166,9 +185,7 @@ void do_something(bool may_create) {
   uint64_t at = random_below(total);
   int what = 0;
   while (at >= g_plan.weight[what]) at -= g_plan.weight[what++];
-  static const char* const names[] = {"computes", "yields", "calls", "sleeps", "faults",
-                                      "locks", "locks in time", "posts", "creates"};
-  me()->doing = names[what];
+  me()->doing = doing_names[what];
   switch (static_cast<Doing>(what)) {
     case yielding:
       return yield();
@@ -200,9 +217,11 @@ void barrier() noexcept {
     ++s.generation;
     pthread_cond_broadcast(&s.barrier_cond);
   }
+  uint64_t patience = 1 + duration();
   while (s.generation == generation) {
     if (one_in(3)) {
-      uint64_t deadline = g.now + duration();
+      uint64_t deadline = g.now + patience;
+      patience *= 2;
       timespec ts = {static_cast<time_t>(deadline / 1'000'000'000u),
                      static_cast<long>(deadline % 1'000'000'000u)};
       int r = pthread_cond_clockwait(&s.barrier_cond, &s.barrier_mutex, CLOCK_MONOTONIC, &ts);
@@ -235,17 +254,33 @@ void* worker_main(void* argument) {
 
 }  // namespace
 
+int doing_named(const char* name) noexcept {
+  for (int i = 0; i < doings; ++i)
+    if (!strcmp(doing_names[i], name)) return i;
+  return -1;
+}
+
 void prepare_program() noexcept {
   Plan& p = g_plan;
-  p.workers = 1 + static_cast<int>(random_below(6));
-  p.things = 1 + static_cast<int>(random_below(8));
-  p.rounds = 1 + static_cast<int>(random_below(3));
+  p.workers = 1 + static_cast<int>(random_below(one_in(2) ? 3 : 6));
+  p.rounds = 1 + static_cast<int>(random_below(2));
   p.mutexes = 1 + static_cast<int>(random_below(3));
-  constexpr uint64_t longest[] = {2'000, 20'000, 200'000, 2'000'000};
-  p.longest = longest[random_below(4)];
+  // Mostly short: as long as some steps of the runtime, so that ends and beginnings meet.
+  constexpr uint64_t longest[] = {300, 1'000, 3'000, 30'000, 300'000};
+  p.longest = one_in(16) ? 3'000'000 : longest[random_below(5)];
+  p.things = 1 + static_cast<int>(random_below(p.longest <= 3'000 ? 20 : 5));
   // Few kinds at a time: what a schedule does, it does often.
-  uint64_t kinds = 1 + random_below(one_in(3) ? doings : 3);
-  while (kinds--) p.weight[random_below(doings)] += 1 + static_cast<uint32_t>(random_below(4));
+  static const Doing favourites[][3] = {
+      {creating, creating, creating}, {locking, timed_locking, computing}, {calling, yielding, calling},
+      {calling, faulting, computing}, {sleeping, timed_locking, faulting}, {posting, calling, sleeping}};
+  if (g_options.focus >= 0) {
+    p.weight[g_options.focus] = 1;
+  } else if (one_in(2)) {
+    for (Doing d : favourites[random_below(6)]) p.weight[d] += 1 + static_cast<uint32_t>(random_below(4));
+  } else {
+    uint64_t kinds = 1 + random_below(one_in(3) ? doings : 3);
+    while (kinds--) p.weight[random_below(doings)] += 1 + static_cast<uint32_t>(random_below(4));
+  }
   g_shared = static_cast<Shared*>(program_memory(sizeof(Shared)));
 }
 

@@ -44,6 +44,8 @@ uint64_t monotonic() noexcept;
 // --- program.cc
 // How long the program's doings take, and which it prefers: drawn for each schedule.
 void prepare_program() noexcept;
+// -1: there is none of that name.
+int doing_named(const char* name) noexcept;
 void* program_main(void*);
 
 }  // namespace upcall::sim

@@ -10,7 +10,9 @@ namespace upcall::sim {
 struct Result {
   bool failed;
   char message[300];
-  uint64_t hash, steps, owner_checks, quiet_checks, handovers, detached, surrendered, preemptions, reused, steals;
+  char settings[200];
+  uint64_t hash, steps, owner_checks, quiet_checks, handovers, detached, surrendered, preemptions, reused,
+      steals;
 };
 extern Result* g_result;
 
@@ -18,6 +20,8 @@ struct Options {
   uint64_t seed = 0;
   bool report = true, trace = false;
   uint64_t events = 120;
+  uint32_t processors = 0;  // 0: by the seed
+  int focus = -1;           // the only thing that threads do; -1: by the seed
 };
 extern Options g_options;
 

@@ -107,7 +107,8 @@ T* pointer(long v) noexcept {
 long carry_out(long nr, long a, long b, long c, long d) noexcept {
   switch (nr) {
     case __NR_futex:
-      return futex(pointer<void>(a), static_cast<int>(b), static_cast<uint32_t>(c), pointer<__kernel_timespec>(d));
+      return futex(pointer<void>(a), static_cast<int>(b), static_cast<uint32_t>(c),
+                   pointer<__kernel_timespec>(d));
     case __NR_sched_yield:
       reschedule(true);
       return 0;

@@ -56,10 +56,18 @@ class atomic {
     value_ = v;
     return old;
   }
-  T fetch_add(T v, Order) noexcept { return change([v](T old) { return static_cast<T>(old + v); }); }
-  T fetch_sub(T v, Order) noexcept { return change([v](T old) { return static_cast<T>(old - v); }); }
-  T fetch_or(T v, Order) noexcept { return change([v](T old) { return static_cast<T>(old | v); }); }
-  T fetch_and(T v, Order) noexcept { return change([v](T old) { return static_cast<T>(old & v); }); }
+  T fetch_add(T v, Order) noexcept {
+    return change([v](T old) { return static_cast<T>(old + v); });
+  }
+  T fetch_sub(T v, Order) noexcept {
+    return change([v](T old) { return static_cast<T>(old - v); });
+  }
+  T fetch_or(T v, Order) noexcept {
+    return change([v](T old) { return static_cast<T>(old | v); });
+  }
+  T fetch_and(T v, Order) noexcept {
+    return change([v](T old) { return static_cast<T>(old & v); });
+  }
   bool compare_exchange_strong(T& expected, T desired, Order, Order) noexcept {
     sim::before_locked(&value_);
     if (value_ != expected) {
