@@ -132,11 +132,7 @@ struct Runtime {
 };
 extern Runtime g_runtime;
 
-inline Activation* self() noexcept {
-  Activation* a;
-  __asm__ volatile("mov %%gs:0, %0" : "=r"(a));
-  return a;
-}
+inline Activation* self() noexcept { return static_cast<Activation*>(arch::read_gs_pointer<A_SELF>()); }
 Activation* activation_at(uint32_t index) noexcept;
 uint32_t activation_count() noexcept;
 

@@ -292,7 +292,9 @@ bool start_monitor() noexcept {
 void poke_monitor() noexcept {
   if (!g_monitor_ticking.load(relaxed))
     g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
-  if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;
+  // Always the exchange: a load could find an earlier poke, of which the monitor already looks at what it finds, while what
+  // the caller has just stored is not visible yet.
+  if (g_poked.exchange(1, fenced)) return;
   kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
 }
 

@@ -32,6 +32,8 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
     return false;
   }
   if (detach(p, w, Detacher::sentinel)) return true;
+  // It has gone on, perhaps into a call that blocks: that is to be seen at once.
+  if (p->owner_word().bits != w.bits) return false;
   // Blocked inside the runtime: nothing to be done before it comes back.
   constexpr __kernel_timespec pause = {0, 200'000};
   kernel::sys(__NR_nanosleep, &pause, nullptr);

@@ -127,10 +127,6 @@ inline Hull* hull_of(pthread_t p) noexcept {
   return reinterpret_cast<Hull*>(p + offset);
 }
 // The calling thread's.
-inline Hull* own_hull() noexcept {
-  uint64_t pointer;
-  __asm__("movq %%fs:0, %0" : "=r"(pointer));
-  return hull_of(pointer);
-}
+inline Hull* own_hull() noexcept { return hull_of(arch::read_thread_pointer()); }
 
 }  // namespace upcall::pthread_abi
