@@ -95,15 +95,19 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->add_option("--activations", run.activations,
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
-  command->add_flag("--stats", run.stats, "Counters on standard error when the program ends")
+  command
+      ->add_flag("--stats", run.stats,
+                 "Counters and take-over latencies on standard error when the program ends")
       ->disable_flag_override();
   command
       ->add_option("--stats-file", run.stats_file,
-                   "Counters as JSON in FILE; %p in it becomes the process id")
+                   "The same as JSON in FILE; %p in it becomes the process id")
       ->option_text("FILE");
   command
-      ->add_option("--log", run.log,
-                   "What to log on standard error: all, or patch,syscall,sched,signal,start")
+      ->add_option(
+          "--log", run.log,
+          "What to log on standard error: all, or patch,syscall,sched,signal,start; sched: the last upcalls "
+          "(who took which processor, who was stopped), at the end")
       ->option_text("TOPICS");
   command->footer(kRunHelp);
 }
