@@ -40,7 +40,8 @@ Examples:
   upcall run --stats-file 'stats.%p.json' make -j2
 
 Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean
-the same as the options, which come first; UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
+the same as the options, which come first (topic sched prints, at the end, the last upcalls: who took over which
+processor, who was stopped). UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
 condition variables and semaphores to the C library.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
 
@@ -104,10 +105,8 @@ void add_run(CLI::App& app, RunSettings& run) {
                    "The same as JSON in FILE; %p in it becomes the process id")
       ->option_text("FILE");
   command
-      ->add_option(
-          "--log", run.log,
-          "What to log on standard error: all, or patch,syscall,sched,signal,start; sched: the last upcalls "
-          "(who took which processor, who was stopped), at the end")
+      ->add_option("--log", run.log,
+                   "What to log on standard error: all, or patch,syscall,sched,signal,start")
       ->option_text("TOPICS");
   command->footer(kRunHelp);
 }
