@@ -99,23 +99,23 @@ void clear_id(Thread* n) noexcept {
   auto* h = static_cast<Hull*>(n->hull);
   if (phase_of(h->word.load(relaxed)) != Phase::finished || !id_is_known(n)) return;
   upcall_store_user32(n->clear_child_tid, 0);
-  h->id_cleared = true;
+  h->id_unknown = true;
 }
 
 // A new thread has an id of its own: mutexes know their owners by it. The kernel would have written it where the library
 // keeps it, and where it will be cleared.
 void renew_id(Thread* n) noexcept {
   auto* h = static_cast<Hull*>(n->hull);
-  if (!h->id_cleared && !id_is_known(n)) return;
+  if (!h->id_unknown && !id_is_known(n)) return;
   sched::g_threads.renew_id(n);
-  h->id_cleared = true;
+  h->id_unknown = true;
 }
 
 // Before it is known to be anything else than ended: glibc's join takes a thread without an id for gone.
 void unpark(Thread* n) noexcept {
   auto* h = static_cast<Hull*>(n->hull);
-  if (h->id_cleared) upcall_store_user32(n->clear_child_tid, static_cast<uint32_t>(n->tid));
-  h->id_cleared = false;
+  if (h->id_unknown) upcall_store_user32(n->clear_child_tid, static_cast<uint32_t>(n->tid));
+  h->id_unknown = false;
   n->parked.store(false, relaxed);
   g_counters.threads_parked.fetch_sub(1, relaxed);
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Checks the upcalls that `upcall run --stats-file FILE --log sched` counted and logged, against each other.
 
-usage: events.py [--blocked LEAST,MOST] [--preempted LEAST] [--unseen LEAST] STATS LOG
+usage: events.py [--blocked LEAST,MOST] [--preempted LEAST] [--unseen LEAST] [--latency N,FROM,BELOW] STATS LOG
+
+N take-overs at least have a latency of FROM to below BELOW nanoseconds (powers of two).
 
 Prints `good`, or a line `problem: ...` for everything that is not as it should be, with exit status 1. The program must
 have joined its threads. Of a log that has lost its beginning less can be said.
@@ -20,6 +22,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--blocked", default="1,1000000")
 parser.add_argument("--preempted", type=int, default=0)
 parser.add_argument("--unseen", type=int, default=0)
+parser.add_argument("--latency", default="0,0,1")
 parser.add_argument("stats")
 parser.add_argument("log")
 args = parser.parse_args()
@@ -88,14 +91,18 @@ latency = stats["take_over_latency_ns"]
 if sum(bucket["count"] for bucket in latency) != counted["activation blocked"]:
     problems.append(f"{counted['activation blocked']} take-overs, but latencies {latency}")
 for bucket in latency:
-    powers = [bucket["from"] or 1, bucket["below"]]
-    if bucket["count"] <= 0 or any(n & (n - 1) for n in powers) or bucket["below"] != 2 * powers[0]:
+    begin = bucket["from"] or 1
+    if bucket["count"] <= 0 or begin & (begin - 1) or bucket["below"] not in (2 * begin, None):
         problems.append(f"not a power of two: {bucket}")
 least, most = map(int, args.blocked.split(","))
 if not least <= counted["activation blocked"] <= most:
     problems.append(f"{counted['activation blocked']} take-overs, not {least} to {most}")
 if counted["processor preempted"] < args.preempted:
     problems.append(f"{counted['processor preempted']} preempted, not at least {args.preempted}")
+least, begin, end = map(int, args.latency.split(","))
+within = sum(bucket["count"] for bucket in latency if bucket["from"] >= begin and (bucket["below"] or 1 << 63) <= end)
+if within < least:
+    problems.append(f"{within} latencies from {begin} to {end} ns, not {least}: {latency}")
 unseen = stats["detached_by_sentinel"] + stats["detached_by_monitor"]
 if unseen < args.unseen:
     problems.append(f"{unseen} found blocked unseen, not at least {args.unseen}")
