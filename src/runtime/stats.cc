@@ -84,7 +84,10 @@ void write_events() noexcept {
   Out out(2);
   uint64_t last = activation::last_event();
   uint64_t first = last < activation::ring_events ? 1 : last - activation::ring_events + 1;
-  if (first > 1) out << "upcall: the last events; " << first - 1 << " came before\n";
+  if (!last) return;
+  out << "upcall: upcalls of process " << static_cast<uint64_t>(g_runtime.pid);
+  if (first > 1) out << ": the last " << uint64_t{activation::ring_events} << " of " << last;
+  out << "\n";
   activation::Event e;
   for (uint64_t n = first; n <= last; ++n) {
     if (!activation::read_event(n, &e)) continue;

@@ -34,8 +34,8 @@ events = []
 whole = True
 with open(args.log) as file:
     for line in file:
-        if line.startswith("upcall: the last events; "):
-            whole = False
+        if line.startswith("upcall: upcalls of process "):
+            whole = ": the last " not in line
             continue
         if not line.startswith("upcall: event "):
             continue
