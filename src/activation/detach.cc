@@ -18,6 +18,8 @@ namespace upcall::activation {
 
 namespace {
 
+constexpr uint32_t nobodys_mark = 4;  // in `lost`: on without a processor; no detacher clears this
+
 // Activations that have lost their processor, for the monitor to look at. Without a lock: the sentinel would be kept from
 // giving it back by those who spin for it. Detachers push, the monitor alone takes.
 atomic<Activation*> g_new_lost{nullptr};
@@ -38,6 +40,7 @@ void watch(Activation* a) noexcept {
 // Inside the runtime, `lost` seen. True: the processor is ours.
 bool take_back(Activation* a) noexcept {
   Processor* p = a->processor;
+  bool told = a->lost.load(relaxed) & nobodys_mark;
   a->lost.store(0, relaxed);  // ordered before the compare-and-swap below, which is a full fence here
   OwnerWord w = p->owner_word();
   // acq_rel: pairs with detach and try_claim.
@@ -51,6 +54,7 @@ bool take_back(Activation* a) noexcept {
     g_counters.taken_back.fetch_add(1, relaxed);
     return true;
   }
+  if (!told) unblocked(a);  // after the load of the owner word, which has seen who took it
   if (!claim_back(a)) return false;
   g_counters.taken_back.fetch_add(1, relaxed);
   return true;
@@ -69,6 +73,8 @@ bool detach(Processor* p, OwnerWord w, Detacher by) noexcept {
   // acquire: pairs with the store at the end of entry.S's way out.
   if (!a->in_runtime.load(acquire)) {
     g_runtime.sleeping.fetch_add(1, relaxed);
+    // Should the owner be entering the kernel at this moment, which makes the next step fail: about the same time.
+    a->blocked_at.store(arch::tsc(), relaxed);
     // acq_rel: pairs with take_back, and with whoever claims the processor now.
     done =
         p->owner.compare_exchange_strong(w.bits, w.next(Owner::in_kernel, a->index).bits, acq_rel, relaxed);
@@ -89,8 +95,7 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
       g_counters.surrendered.fetch_add(1, relaxed);
       upcall_resume(leave_thread(a, t));
     }
-    constexpr uint32_t nobodys_mark = 4;
-    a->lost.store(nobodys_mark, relaxed);  // no memory: on without a processor; no detacher clears this
+    a->lost.store(nobodys_mark, relaxed);  // no memory
     compiler_barrier();
     a->in_runtime.store(0, relaxed);
     return false;

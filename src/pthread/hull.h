@@ -49,6 +49,8 @@ struct Hull {
   Hull* next;        // list of spares
   uint32_t marks;    // the thread's own
   uint32_t locales;  // setlocale calls before it was made
+  bool
+      id_unknown;  // the library's record of the id is not right: 0, as the thread has ended, or the former thread's
 };
 
 inline Phase phase_of(uint64_t word) noexcept { return static_cast<Phase>(word & word_phase); }
