@@ -20,13 +20,37 @@ atomic<uint64_t> g_last{0};
 atomic<uint64_t> g_upcalls[upcall_kinds];
 uint64_t g_began_ns = 0, g_began_tsc = 0;
 
+// The time stamp counter's rate: ns in 2^20 cycles, from what has passed since the start. Reading the clock costs several
+// times what reading the counter does, so the rate is renewed now and then only.
+constexpr uint64_t renew_cycles = 1ull << 27;
+atomic<uint64_t> g_rate{0}, g_rate_of{0};
+
+uint64_t rate(uint64_t now) noexcept {
+  // relaxed: two words, each good by itself.
+  if (uint64_t r = g_rate.load(relaxed); r && now - g_rate_of.load(relaxed) < renew_cycles) return r;
+  // 2^40 cycles, some minutes, leave room for the product.
+  uint64_t cycles = now - g_began_tsc, ns = kernel::now() - g_began_ns;
+  while (cycles >> 40) cycles >>= 1, ns >>= 1;
+  uint64_t r = cycles ? (ns << 20) / cycles : 0;
+  if (cycles >> 20) {  // long enough to be exact
+    g_rate.store(r, relaxed);
+    g_rate_of.store(now, relaxed);
+  }
+  return r;
+}
+
+uint64_t to_ns(uint64_t cycles, uint64_t now) noexcept {
+  if (cycles >> 40) return (cycles >> 20) * rate(now);
+  return cycles * rate(now) >> 20;
+}
+
 Slot& slot_of(uint64_t sequence) noexcept { return g_events[sequence % ring_events]; }
 
 }  // namespace
 
 Event new_event(Upcall kind, uint32_t processor, uint32_t activation, int32_t thread) noexcept {
   // relaxed: one word; who has seen an earlier event's step on the owner word gets a later number.
-  return {g_last.fetch_add(1, relaxed) + 1, kernel::now(), processor, activation, thread, kind};
+  return {g_last.fetch_add(1, relaxed) + 1, arch::tsc(), processor, activation, thread, kind};
 }
 
 void deliver(const Event& e) noexcept {
@@ -54,6 +78,8 @@ bool read_event(uint64_t sequence, Event* out) noexcept {
   uint64_t word[event_words];
   for (uint32_t i = 0; i < event_words; ++i) word[i] = slot.word[i].load(acquire);  // same
   __builtin_memcpy(out, word, sizeof *out);
+  uint64_t since = out->time > g_began_tsc ? out->time - g_began_tsc : 0;
+  out->time = g_began_ns + to_ns(since, arch::tsc());
   return slot.sequence.load(relaxed) == sequence;
 }
 
@@ -64,16 +90,12 @@ void reset_events() noexcept {
   for (auto& n : g_upcalls) n.store(0, relaxed);
   g_began_ns = kernel::now();
   g_began_tsc = arch::tsc();
+  g_rate.store(0, relaxed);
 }
 
 uint64_t ns_since(uint64_t tsc) noexcept {
   uint64_t now = arch::tsc();
-  if (now <= tsc) return 0;
-  // The counter's rate, from what has passed since the start. 2^40 cycles, some minutes, leave room for the products.
-  uint64_t cycles = now - g_began_tsc, ns = kernel::now() - g_began_ns;
-  while (cycles >> 40) cycles >>= 1, ns >>= 1;
-  uint64_t passed = now - tsc < 1ull << 40 ? now - tsc : 1ull << 40;
-  return cycles ? passed * ((ns << 20) / cycles) >> 20 : 0;
+  return now <= tsc ? 0 : to_ns(now - tsc, now);
 }
 
 }  // namespace upcall::activation

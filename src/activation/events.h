@@ -25,7 +25,7 @@ inline constexpr const char* upcall_names[upcall_kinds] = {"add processor", "pro
 
 struct Event {
   uint64_t sequence = 0;  // from 1
-  uint64_t time = 0;      // CLOCK_MONOTONIC, ns
+  uint64_t time = 0;      // the time stamp counter's; from read_event: CLOCK_MONOTONIC, ns
   uint32_t processor = 0, activation = 0;
   int32_t thread = 0;  // id; 0: none
   Upcall kind = Upcall::add_processor;

@@ -279,11 +279,11 @@ void finish() noexcept {
   g_result->owner_checks = g.owner_checks;
   g_result->quiet_checks = g.quiet_checks;
   auto& c = g_counters;
-  g_result->handovers = peek(c.handovers);
+  g_result->handovers = activation::upcalls(activation::Upcall::activation_blocked);
   g_result->detached = peek(c.detached_by_sentinel) + peek(c.detached_by_monitor);
   g_result->surrendered = peek(c.surrendered);
+  g_result->preemptions = activation::upcalls(activation::Upcall::processor_preempted);
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
-    g_result->preemptions += g_runtime.processor[i].counters.preemptions;
     g_result->reused += g_runtime.processor[i].counters.threads_reused;
     g_result->steals += g_runtime.processor[i].counters.steals;
   }

@@ -175,6 +175,10 @@ int upcall_load_user32(const uint32_t* address, uint32_t* value) {
   *value = static_cast<uint32_t>(load(address, sizeof *value));
   return 0;
 }
+int upcall_store_user32(uint32_t* address, uint32_t value) {
+  store(address, value, sizeof value, true);
+  return 0;
+}
 int upcall_load_user64(const uint64_t* address, uint64_t* value) {
   *value = load(address, sizeof *value);
   return 0;

@@ -29,7 +29,7 @@ sim_mistake(detach_fence activation/detach.cc 12000
 # Back from a call: by compare-and-swap only.
 sim_mistake(taken_back_blindly activation/blocking.cc 2000
   [[if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel,
-                                                   relaxed))
+                                                   acquire))
     return false;]]
   [[a->processor->owner.exchange(w.next(Owner::running, a->index).bits, acq_rel);]])
 
