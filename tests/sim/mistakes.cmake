@@ -39,12 +39,6 @@ sim_mistake(saved_late activation/blocking.cc 2000
   save_for_switch(t);]]
   [[]])
 
-# The monitor is poked by an exchange, after what it is to look at.
-sim_mistake(poke_without_fence activation/monitor.cc 12000
-  [[if (g_poked.exchange(1, fenced)) return;]]
-  [[if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;]]
-  --focus faulting --processors 1)
-
 # A joiner that was entered and had not begun to wait is looked at again.
 sim_mistake(joiner_second_look pthread/recycle.cc 20000
   [[if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) activation::finish_wait(j, 0);]]
