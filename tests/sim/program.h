@@ -51,7 +51,7 @@ void* program_main(void*);
 }  // namespace upcall::sim
 
 extern "C" {
-int sim_mutex_lock(pthread_mutex_t* m);
-int sim_mutex_unlock(pthread_mutex_t* m);
+int sim_mutex_lock(pthread_mutex_t* m) noexcept;
+int sim_mutex_unlock(pthread_mutex_t* m) noexcept;
 int sim_mutex_clocklock(pthread_mutex_t* m, uint64_t deadline);
 }
