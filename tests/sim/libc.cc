@@ -109,8 +109,6 @@ int real_join(pthread_t p, void** result) {
   return 0;
 }
 
-uint64_t monotonic() noexcept { return g.now; }
-
 void install_library() noexcept {
   auto& real = pthread_abi::g_real;
   real.create = create;

@@ -39,7 +39,6 @@ User* new_user(void* (*start)(void*), void* argument) noexcept;
 void install_library() noexcept;
 int real_join(pthread_t p, void** result);
 long call(long nr, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) noexcept;
-uint64_t monotonic() noexcept;
 
 // --- program.cc
 // How long the program's doings take, and which it prefers: drawn for each schedule.
