@@ -109,8 +109,6 @@ int real_join(pthread_t p, void** result) {
   return 0;
 }
 
-uint64_t monotonic() noexcept { return g.now; }
-
 void install_library() noexcept {
   auto& real = pthread_abi::g_real;
   real.create = create;
@@ -146,8 +144,8 @@ int sim_mutex_clocklock(pthread_mutex_t* m, uint64_t deadline) {
   holder_of(m) = me();
   return 0;
 }
-int sim_mutex_lock(pthread_mutex_t* m) { return sim_mutex_clocklock(m, ~0ull); }
-int sim_mutex_unlock(pthread_mutex_t* m) {
+int sim_mutex_lock(pthread_mutex_t* m) noexcept { return sim_mutex_clocklock(m, ~0ull); }
+int sim_mutex_unlock(pthread_mutex_t* m) noexcept {
   SIM_CHECK(holder_of(m) == me(), "thread %d gives back a mutex that it does not hold", me()->index);
   holder_of(m) = nullptr;
   if (word_of(m)->exchange(0, release) == 2) futex(m, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);

@@ -5,6 +5,7 @@
 // program starts). With --expect-failure some schedule must fail: the runtime was compiled with a mistake in it.
 // --focus: threads do one thing only, such as creating (program.cc has the names). With --repeats, as many schedules must be the same in another process.
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,7 +43,9 @@ bool run(uint64_t seed, bool report) {
     exit(2);
   }
   if (child == 0) {
-    alarm(5);
+    // Of CPU time: the machine may be busy. What turns in a circle without a step ends here.
+    const itimerval limit = {{0, 0}, {3, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
     run_schedule();
   }
   int status;

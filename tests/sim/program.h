@@ -39,7 +39,6 @@ User* new_user(void* (*start)(void*), void* argument) noexcept;
 void install_library() noexcept;
 int real_join(pthread_t p, void** result);
 long call(long nr, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) noexcept;
-uint64_t monotonic() noexcept;
 
 // --- program.cc
 // How long the program's doings take, and which it prefers: drawn for each schedule.
@@ -51,7 +50,7 @@ void* program_main(void*);
 }  // namespace upcall::sim
 
 extern "C" {
-int sim_mutex_lock(pthread_mutex_t* m);
-int sim_mutex_unlock(pthread_mutex_t* m);
+int sim_mutex_lock(pthread_mutex_t* m) noexcept;
+int sim_mutex_unlock(pthread_mutex_t* m) noexcept;
 int sim_mutex_clocklock(pthread_mutex_t* m, uint64_t deadline);
 }
