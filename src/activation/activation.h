@@ -209,6 +209,14 @@ Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // The child starts with child_context's registers (t's, or a copy that stays).
 Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,
                        Thread* child_context, bool own_stack) noexcept;
+// --- sched_class.cc: what the kernel is told about our kernel threads
+// Of the calling kernel thread, which is the program's.
+void read_program_class() noexcept;
+// False: nothing can be below the program, its CPU is never free for a sentinel.
+bool sentinel_is_below() noexcept;
+// Of the calling kernel thread: an activation's, whoever made it; the monitor's.
+void take_program_class() noexcept;
+void take_monitor_class() noexcept;
 // --- sentinel.cc
 // The sentinel of `p` is to watch whether its owner blocks.
 void arm_sentinel(Processor* p) noexcept;
@@ -245,7 +253,6 @@ void on_preempt_signal(void* ucontext) noexcept;
 bool start_monitor() noexcept;
 void poke_monitor() noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;
-void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.
 void* new_frame() noexcept;
 void free_frame(void*) noexcept;

@@ -79,7 +79,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   p->owner.exchange(w.bits, fenced);
   // A preemption signal on its way must arrive before the call, or the program would see it as EINTR.
   if (__builtin_expect(p->preempt_in_flight.load(fenced), 0)) {
-    while (p->preempt_in_flight.load(acquire)) kernel::sys(__NR_sched_yield);
+    for (uint32_t i = 200; p->preempt_in_flight.load(acquire); ++i) wait_step(i);
     kernel::sys(__NR_sched_yield);
   }
   if (p->has_work() && !(blocks_mostly(t) && wake_successor(p, false))) arm_sentinel(p);

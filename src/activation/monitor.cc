@@ -206,7 +206,7 @@ void monitor_main(void* argument) noexcept {
   uint64_t blocked = ~fault_signals;
   kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
   kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
-  request_short_slice();
+  take_monitor_class();
   uint64_t tick_ns = longest_tick_ns;
   if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
   g_ticks_of_slice = g_runtime.quantum ? static_cast<uint32_t>(g_runtime.quantum / tick_ns) - 1 : 5;
@@ -251,18 +251,6 @@ void monitor_main(void* argument) noexcept {
 }
 
 }  // namespace
-
-void request_short_slice() noexcept {
-  // EEVDF (kernel 6.12 and later) takes a slice from SCHED_OTHER threads without privilege; refused elsewhere.
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-  } attr = {48, SCHED_OTHER, 0, 0, 0, 100'000, 0, 0};
-  kernel::sys(__NR_sched_setattr, 0, &attr, 0);
-}
 
 bool start_monitor() noexcept {
   if (!g_monitor) {

@@ -141,7 +141,7 @@ void idle(Activation* a) noexcept {
     a->wake.store(0, relaxed);
   } else {
     // acquire: pairs with pool_adopt. Not before: it would be in the pool twice.
-    while (!a->adopted.load(acquire)) kernel::sys(__NR_sched_yield);
+    for (uint32_t i = 200; !a->adopted.load(acquire); ++i) wait_step(i);
     park_wait(a);
   }
 }

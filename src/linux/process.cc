@@ -80,7 +80,7 @@ Thread* sys_exec(Thread* t) noexcept {
   if (!activation::g_runtime.started) return pass(t);
   // The new program has no handler for the reserved signal: wait for one on its way, let no other be sent.
   Activation* a = activation::self();
-  while (a->signal_sent.exchange(1, acq_rel)) kernel::sys(__NR_sched_yield);
+  for (uint32_t i = 200; a->signal_sent.exchange(1, acq_rel); ++i) wait_step(i);
   let_exec_inherit(t);
   restore_affinity();
   long r = raw_call(t);

@@ -99,7 +99,8 @@ bool start_runtime(Thread* t) noexcept {
   Activation* a = activation::self();
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   g_runtime.quantum = runtime::g_config.quantum_ns;
-  g_runtime.sentinel = runtime::g_config.sentinel;
+  activation::read_program_class();
+  g_runtime.sentinel = runtime::g_config.sentinel && activation::sentinel_is_below();
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
   if (patch::totals().critical_unpatched) {
