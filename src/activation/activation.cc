@@ -109,7 +109,7 @@ void activation_main(void* argument) {
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   upcall_reset_control();
   pin_self(a->processor->cpu);
-  take_program_class();  // the monitor, which may have made us, has another one
+  take_activation_class();  // the monitor, which may have made us, has another one
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
   a->processor->spawning.store(0, fenced);

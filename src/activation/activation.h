@@ -214,9 +214,13 @@ Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::Child
 void read_program_class() noexcept;
 // False: nothing can be below the program, its CPU is never free for a sentinel.
 bool sentinel_is_below() noexcept;
+bool real_time_program() noexcept;
 // Of the calling kernel thread: an activation's, whoever made it; the monitor's.
-void take_program_class() noexcept;
+void take_activation_class() noexcept;
 void take_monitor_class() noexcept;
+// Of the calling activation, around calls that hand it on to a new process or program.
+void show_program_class() noexcept;
+void hide_program_class() noexcept;
 // --- sentinel.cc
 // The sentinel of `p` is to watch whether its owner blocks.
 void arm_sentinel(Processor* p) noexcept;
@@ -251,6 +255,8 @@ extern bool (*g_after_blocking)(Thread*, long result);
 inline constexpr int preempt_signal = 60;
 void on_preempt_signal(void* ucontext) noexcept;
 bool start_monitor() noexcept;
+// The CPUs of the program as the kernel has them now: those of the monitor, which is pinned to none.
+void allowed_cpus(uint64_t (&mask)[16]) noexcept;
 void poke_monitor() noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;
 // Memory for a context saved by a preemption.

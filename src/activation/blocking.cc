@@ -145,7 +145,9 @@ Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::Child
   ++a->processor->counters.blocking_calls;
   t->fs = arch::read_fs();
   OwnerWord w = enter_kernel(a, t);
+  show_program_class();
   long r = upcall_clone_process(nr, args, child_context, child, own_stack);
+  hide_program_class();
   // GS was 0: a reserved signal that came then found no activation to tell. fenced: pairs with send_signal.
   if (a->signal_sent.exchange(0, fenced)) a->resched.store(1, relaxed);
   return come_back(a, t, w, r);

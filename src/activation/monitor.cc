@@ -205,7 +205,6 @@ void monitor_main(void* argument) noexcept {
   arch::write_gs(reinterpret_cast<uint64_t>(argument));
   uint64_t blocked = ~fault_signals;
   kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
   take_monitor_class();
   uint64_t tick_ns = longest_tick_ns;
   if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
@@ -251,6 +250,15 @@ void monitor_main(void* argument) noexcept {
 }
 
 }  // namespace
+
+void allowed_cpus(uint64_t (&mask)[16]) noexcept {
+  __builtin_memcpy(mask, g_runtime.affinity, sizeof mask);
+  if (!g_runtime.started) return;
+  uint64_t now[16] = {};
+  if (!kernel::is_error(
+          kernel::sys(__NR_sched_getaffinity, g_monitor->tid, sizeof now, static_cast<void*>(now))))
+    __builtin_memcpy(mask, now, sizeof mask);
+}
 
 bool start_monitor() noexcept {
   if (!g_monitor) {

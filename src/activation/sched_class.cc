@@ -1,5 +1,6 @@
-// The kernel's scheduling class of our kernel threads. Activations have the program's, whoever made them. The monitor must
-// get the CPU beside activations that compute:
+// The kernel's scheduling class of our kernel threads. Activations have the program's, whoever made them, but SCHED_RR for
+// SCHED_FIFO: one that comes back from the kernel has the CPU in the end even if the owner's threads never leave it free.
+// New processes and programs get the program's own. The monitor must get the CPU beside activations that compute:
 //   SCHED_OTHER, BATCH  a short slice (kernel 6.12 and later)
 //   SCHED_FIFO, RR      one priority above, where allowed; at the same one it runs when an activation sleeps
 //   SCHED_IDLE          as they: it waits for its turn among them; and no sentinel can be below them
@@ -34,10 +35,21 @@ void read_program_class() noexcept {
 
 bool sentinel_is_below() noexcept { return !g_program.size || g_program.sched_policy != SCHED_IDLE; }
 
-void take_program_class() noexcept {
+bool real_time_program() noexcept { return real_time(g_program.sched_policy); }
+
+void show_program_class() noexcept {
+  if (g_program.sched_policy == SCHED_FIFO) set(g_program);
+}
+
+void hide_program_class() noexcept {
+  if (g_program.sched_policy == SCHED_FIFO) take_activation_class();
+}
+
+void take_activation_class() noexcept {
   if (!g_program.size || g_program.sched_policy == SCHED_DEADLINE) return;
   sched_attr attr = g_program;
   attr.sched_flags = 0;
+  if (attr.sched_policy == SCHED_FIFO) attr.sched_policy = SCHED_RR;
   // What the kernel gives to the kernel threads of such a program.
   if (g_program.sched_flags & SCHED_FLAG_RESET_ON_FORK) {
     if (real_time(attr.sched_policy)) attr.sched_policy = SCHED_NORMAL, attr.sched_priority = 0;

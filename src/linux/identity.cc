@@ -21,7 +21,14 @@ Thread* sys_sched_getaffinity(Thread* t) noexcept {
   if (!of) return pass(t);
   auto known = static_cast<uint64_t>(activation::g_runtime.affinity_size);
   if (t->rsi < known || (t->rsi & 7)) return answer(t, -e_inval);
-  const uint64_t* mask = of->affinity_set ? of->affinity : activation::g_runtime.affinity;
+  // Who has been moved from outside (taskset, a cpuset that changes) is told so.
+  uint64_t mask[max_affinity / 8];
+  activation::allowed_cpus(mask);
+  if (of->affinity_set) {
+    uint64_t both[max_affinity / 8], any = 0;
+    for (uint64_t i = 0; i < max_affinity / 8; ++i) any |= both[i] = mask[i] & of->affinity[i];
+    if (any) __builtin_memcpy(mask, both, sizeof mask);
+  }
   if (upcall_copy_user(reinterpret_cast<void*>(t->rdx), mask, known)) return answer(t, -e_fault);
   return answer(t, static_cast<long>(known));
 }

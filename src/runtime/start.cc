@@ -127,7 +127,6 @@ bool start_runtime(Thread* t) noexcept {
   main_thread_facts(t);
   take_rseq_back();
   take_over_signals(t);
-  activation::pin_self(a->processor->cpu);
   g_counters.activations_created.store(1, relaxed);
   g_counters.kernel_threads_live.store(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, 1);
@@ -135,6 +134,9 @@ bool start_runtime(Thread* t) noexcept {
     give_back_signals(t);
     return false;
   }
+  // After the monitor has had the whole mask from us.
+  activation::pin_self(a->processor->cpu);
+  activation::hide_program_class();
   g_runtime.started = true;
   install_table(true);
   if (log_on(Topic::start))
