@@ -12,6 +12,8 @@ static const struct benchmark benchmarks[] = {
     {"yield", "ns", yield_turns},
     {"signal_wait", "ns", signal_wait},
     {"mutex_contended", "ns", mutex_contended},
+    {"spin_lock", "ns", spin_lock},
+    {"spin_own", "ns", spin_own},
     {"dc_sum", "ns", dc_sum},
     {"memory", "bytes", memory},
     {"stall_read", "us", stall_read},

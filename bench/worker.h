@@ -59,6 +59,8 @@ struct result memory(const struct options*);
 struct result yield_turns(const struct options*);
 struct result signal_wait(const struct options*);
 struct result mutex_contended(const struct options*);
+struct result spin_lock(const struct options*);
+struct result spin_own(const struct options*);
 struct result stall_read(const struct options*);
 struct result stall_fault(const struct options*);
 struct result fault_storm(const struct options*);
