@@ -300,6 +300,7 @@ void pool_adopt(Activation* sleeper) noexcept {
 void forget_others(Activation* survivor) noexcept {
   forget_lost();
   survivor->lost.store(0, relaxed);
+  survivor->weight_held.store(0, relaxed);
   survivor->lost_listed.store(0, relaxed);
   uint32_t n = g_count.load(relaxed);
   for (uint32_t i = 0; i < n; ++i)

@@ -53,6 +53,8 @@ struct alignas(64) Activation {
   atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
+  atomic<int32_t> weight;         // steps of nice that it is above the program, sched_class.cc
+  atomic<uint32_t> weight_held;   // it shows the program's own class: not now
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
@@ -109,6 +111,7 @@ struct alignas(64) Processor {
   atomic<uint32_t> sentinel_started{0};
   atomic<uint64_t> seen_dispatches{0};  // monitor's last look
   uint64_t seen_owner = 0;              // monitor's
+  uint32_t load = 0;                    // monitor's: threads that run or are ready, in 1/1024, averaged
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
@@ -119,6 +122,7 @@ struct Runtime {
   Processor* processor = nullptr;  // [processors]
   uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
   bool sentinel = true;            // false: only the monitor looks for unseen blocking
+  bool share_threads = false;      // the monitor gives activations the weight of their processor's threads
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
   bool symbols = false;          // functions interposed by symbol are ours, not glibc's
@@ -218,6 +222,12 @@ bool real_time_program() noexcept;
 // Of the calling kernel thread: an activation's, whoever made it; the monitor's.
 void take_activation_class() noexcept;
 void take_monitor_class() noexcept;
+// Monitor, at its ticks: the weight of the processor's owner follows the number of threads there (--share threads).
+void weigh(Processor* p, OwnerWord w) noexcept;
+// The calling activation's class has been changed: as at first.
+void forget_weight() noexcept;
+// The program has changed its nice value.
+void program_nice_is(int32_t nice) noexcept;
 // Of the calling activation, around calls that hand it on to a new process or program.
 void show_program_class() noexcept;
 void hide_program_class() noexcept;

@@ -80,6 +80,7 @@ bool tick(Processor* p, uint64_t now) noexcept {
   p->seen_owner = w.bits;
   p->seen_dispatches.store(d, relaxed);
   p->same_ticks = same ? p->same_ticks + 1 : 0;
+  weigh(p, w);
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
     Activation* owner = activation_at(w.activation());

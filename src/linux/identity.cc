@@ -91,12 +91,28 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
 // getpriority and setpriority of one of our threads. Recorded, not acted upon: all threads of a processor share it.
 Thread* sys_priority(Thread* t) noexcept {
   constexpr uint64_t prio_process = 0;
-  Thread* of =
-      t->rdi == prio_process && t->rsi ? sched::g_threads.find(static_cast<int32_t>(t->rsi)) : nullptr;
-  if (!of || of->is_main) return pass(t);
+  Thread* of = t->rdi == prio_process ? by_tid(t, static_cast<int32_t>(t->rsi)) : nullptr;
+  if (!of) return pass(t);
+  if (of->is_main) {
+    // The kernel threads may weigh more than the program.
+    if (t->nr == __NR_getpriority && activation::g_runtime.share_threads) return answer(t, 20 - of->nice);
+    long r = raw_call(t);
+    if (t->nr == __NR_setpriority && r == 0) {
+      auto now = static_cast<int32_t>(t->rdx);
+      of->nice = now < -20 ? -20 : now > 19 ? 19 : now;
+      activation::program_nice_is(of->nice);
+    }
+    return answer(t, r);
+  }
   if (t->nr == __NR_getpriority) return answer(t, 20 - of->nice);
   auto nice = static_cast<int32_t>(t->rdx);
-  of->nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+  nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+  if (nice < of->nice) {
+    // Only the kernel knows whether it is allowed; it is tried on this kernel thread.
+    if (long r = kernel::sys(__NR_setpriority, prio_process, 0, nice); r != 0) return answer(t, r);
+    activation::forget_weight();
+  }
+  of->nice = nice;
   return answer(t, 0);
 }
 

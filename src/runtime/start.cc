@@ -80,6 +80,7 @@ void main_thread_facts(Thread* t) noexcept {
   constexpr long reset_on_fork = 0x40000000;
   long policy = kernel::sys(__NR_sched_getscheduler, 0);
   int32_t priority = 0;
+  if (long n = kernel::sys(__NR_getpriority, 0, 0); n > 0) t->nice = static_cast<int32_t>(20 - n);
   if (policy >= 0 && kernel::sys(__NR_sched_getparam, 0, &priority) == 0) {
     t->sched_policy = static_cast<int32_t>(policy & ~reset_on_fork);
     t->sched_priority = priority;
@@ -101,6 +102,7 @@ bool start_runtime(Thread* t) noexcept {
   g_runtime.quantum = runtime::g_config.quantum_ns;
   activation::read_program_class();
   g_runtime.sentinel = runtime::g_config.sentinel && activation::sentinel_is_below();
+  g_runtime.share_threads = runtime::g_config.share_threads;
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
   if (patch::totals().critical_unpatched) {

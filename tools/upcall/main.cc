@@ -95,6 +95,11 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->add_option("--activations", run.activations,
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
+  command
+      ->add_option("--share", run.share,
+                   "Weight beside other programs: process (one kernel thread per processor, the default) or "
+                   "threads (as many as there are threads, where allowed)")
+      ->option_text("HOW");
   command->add_flag("--stats", run.stats, "Counters on standard error when the program ends")
       ->disable_flag_override();
   command
