@@ -39,8 +39,8 @@ Examples:
   upcall run --processors 2 --quantum 1ms -- ./server --verbose
   upcall run --stats-file 'stats.%p.json' make -j2
 
-Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean
-the same as the options, which come first; UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
+Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_EVENTS, UPCALL_ACTIVATIONS, UPCALL_SHARE,
+UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean the same as the options, which come first; UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
 condition variables and semaphores to the C library.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
 
