@@ -33,7 +33,9 @@ static void stopped_by_time_slice() {
   const int64_t alone = cost(1, 3200), together = cost(8, 3200);
   dprintf(2, "CPU time of eight threads: %.2f times that of one\n",
           static_cast<double>(together) / static_cast<double>(alone));
-  if (on_upcall()) CHECK(together < (2 + atoi(getenv("UPCALL_PROCESSORS"))) * alone);
+  const char* processors = getenv("UPCALL_PROCESSORS");
+  // On several processors the others may burn theirs.
+  if (processors && strcmp(processors, "1") == 0) CHECK(together < 3 * alone);
 }
 
 static void stopped_by_priority() {

@@ -296,7 +296,7 @@ double median(std::vector<double> sorted) {
 }
 
 int list_benchmarks(const std::vector<const Benchmark*>& chosen) {
-  for (const auto* b : chosen) fmt::print("{:<18} {:<6} {}\n", b->name, b->unit, b->what);
+  for (const auto* b : chosen) fmt::print("{:<19} {:<6} {}\n", b->name, b->unit, b->what);
   return 0;
 }
 
