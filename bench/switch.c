@@ -195,6 +195,10 @@ static struct result spin_together(bool own, const struct options* options) {
   return (struct result){.value = (double)elapsed / (double)turns.total, .count = turns.total};
 }
 
-struct result spin_lock(const struct options* options) { return spin_together(false, options); }
+struct result spin_lock(const struct options* options) {
+  return spin_together(false, options);
+}
 // The same with a lock of the program's own, that no library knows of.
-struct result spin_own(const struct options* options) { return spin_together(true, options); }
+struct result spin_own(const struct options* options) {
+  return spin_together(true, options);
+}

@@ -53,8 +53,8 @@ struct alignas(64) Activation {
   atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
-  atomic<int32_t> weight;         // steps of nice that it is above the program, sched_class.cc
-  atomic<uint32_t> weight_held;   // it shows the program's own class: not now
+  atomic<int32_t> weight;        // steps of nice that it is above the program, sched_class.cc
+  atomic<uint32_t> weight_held;  // it shows the program's own class: not now
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);

@@ -243,9 +243,9 @@ void monitor_main(void* argument) noexcept {
       g_monitor_ticking.store(1, relaxed);
       one_more = false;
     } else if (quiet >= quiet_ticks_before_sleep) {
-      one_more = g_monitor_ticking.load(relaxed) != 0;
+      // One step: a poke between a load and a store of 0 would be lost. fenced: pairs with poke_monitor
+      one_more = g_monitor_ticking.exchange(0, fenced) != 0;
       if (!one_more) quiet = 0;
-      g_monitor_ticking.store(0, fenced);  // pairs with poke_monitor
     }
   }
 }

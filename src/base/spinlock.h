@@ -32,9 +32,7 @@ inline void wait_step(uint32_t i) noexcept {
     kernel::sys(__NR_sched_yield);
     return;
   }
-  constexpr struct {
-    long seconds, nanoseconds;
-  } shortly = {0, 50'000};
+  constexpr struct { long seconds, nanoseconds; } shortly = {0, 50'000};
   kernel::sys(__NR_nanosleep, &shortly, nullptr);
 }
 

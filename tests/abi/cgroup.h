@@ -75,7 +75,8 @@ class ControlGroup {
         version2_ = false;
         return;
       }
-      if (names == ",," && get_from(mount2 + in, "cgroup.subtree_control").find(controller) != std::string::npos) {
+      if (names == ",," &&
+          get_from(mount2 + in, "cgroup.subtree_control").find(controller) != std::string::npos) {
         parent_ = mount2 + in;
         version2_ = true;
       }

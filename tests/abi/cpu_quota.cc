@@ -16,8 +16,8 @@ int main() {
   mixed_work();
   for (bool unseen : {false, true}) {
     const int64_t waited = longest_takeover(10, unseen);
-    dprintf(2, "blocked %s: %.1f ms at most until the other thread computed\n", unseen ? "unseen" : "in a call",
-            static_cast<double>(waited) / 1e6);
+    dprintf(2, "blocked %s: %.1f ms at most until the other thread computed\n",
+            unseen ? "unseen" : "in a call", static_cast<double>(waited) / 1e6);
     CHECK(waited < kSecond);
   }
 }

@@ -86,8 +86,8 @@ struct Shared {
 };
 
 static void other_process() {
-  auto* shared = static_cast<Shared*>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared =
+      static_cast<Shared*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   CHECK(shared != MAP_FAILED);
   CHECK_EQ(pthread_spin_init(&shared->lock, PTHREAD_PROCESS_SHARED), 0);
   const auto work = [shared] {

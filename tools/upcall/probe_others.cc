@@ -61,8 +61,8 @@ Finding probe_class() {
   int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   sched_param param = {};
   sched_getparam(0, &param);
-  Finding f = {Level::good, "scheduling class", policy_name(policy), "kernel threads that run threads have it too",
-               ""};
+  Finding f = {Level::good, "scheduling class", policy_name(policy),
+               "kernel threads that run threads have it too", ""};
   if (policy == SCHED_IDLE) {
     f.level = Level::note;
     f.found += ": the sentinel cannot be below it";
@@ -76,7 +76,8 @@ Finding probe_class() {
       f.used = fmt::format("the monitor has priority {}", above);
     } else {
       f.level = Level::note;
-      f.found += refused != 0 ? fmt::format("; priority {} is refused ({})", above, strerror(refused)) : ", the highest";
+      f.found += refused != 0 ? fmt::format("; priority {} is refused ({})", above, strerror(refused))
+                              : ", the highest";
       f.used = "the monitor has the same priority";
       f.cost = "time slices, timers and signals wait where threads compute on every CPU";
     }
@@ -142,14 +143,16 @@ Finding probe_busy() {
   auto cpus = usable_cpus();
   for (size_t i = 0; i < std::min(cpus.size(), kMostProbedCpus); ++i) {
     double waited = idle_wait(cpus[i]);
-    if (waited < 0) return {Level::good, "other programs", "not probed: SCHED_IDLE is refused", "monitor", ""};
+    if (waited < 0)
+      return {Level::good, "other programs", "not probed: SCHED_IDLE is refused", "monitor", ""};
     worst = std::max(worst, waited);
   }
   std::string found = fmt::format("a SCHED_IDLE kernel thread waits {}{:.2f} ms for a CPU",
                                   worst >= static_cast<double>(kPatience.count()) ? "over " : "", worst);
   if (worst < kBusyMs) return {Level::good, "other programs", found, "the sentinel is in time", ""};
   return {Level::note, "other programs", found + ": others keep CPUs busy",
-          "the monitor finds blocked threads where the sentinel is late", "blocking is noticed within milliseconds, not microseconds"};
+          "the monitor finds blocked threads where the sentinel is late",
+          "blocking is noticed within milliseconds, not microseconds"};
 }
 
 }  // namespace

@@ -87,9 +87,10 @@ std::string check_activations(const std::string& source, const std::string& valu
 
 std::string check_share(const std::string& source, const std::string& value) {
   if (value != "process" && value != "threads") {
-    refuse(source, value,
-           "process (beside other programs, each processor counts as one kernel thread; the default) or threads "
-           "(it counts as much as its threads, where the system allows a higher weight)");
+    refuse(
+        source, value,
+        "process (beside other programs, each processor counts as one kernel thread; the default) or threads "
+        "(it counts as much as its threads, where the system allows a higher weight)");
   }
   return value;
 }
