@@ -12,6 +12,10 @@ static const struct benchmark benchmarks[] = {
     {"yield", "ns", yield_turns},
     {"signal_wait", "ns", signal_wait},
     {"mutex_contended", "ns", mutex_contended},
+    {"spin_lock", "ns", spin_lock},
+    {"spin_own", "ns", spin_own},
+    {"fair_share", "percent", fair_share},
+    {"fair_share_threads", "percent", fair_share_threads},
     {"dc_sum", "ns", dc_sum},
     {"memory", "bytes", memory},
     {"stall_read", "us", stall_read},
@@ -25,6 +29,8 @@ static const struct benchmark benchmarks[] = {
     {"syscall_function", "ns", syscall_function},
     {"floor_call", "ns", floor_call},
 };
+
+char** worker_arguments;
 
 uint64_t now(void) {
   struct timespec t;
@@ -85,6 +91,7 @@ static void print(const struct benchmark* b, const struct result* r) {
 
 int main(int argc, char** argv) {
   struct options options = {1.0, 0};
+  worker_arguments = argv;
   // The driver times the start of a program that does nothing.
   if (argc == 2 && strcmp(argv[1], "empty") == 0) return 0;
   if (argc < 2) FAIL(USAGE, "usage: upcall-bench-worker NAME [--scale X] [--count N]");

@@ -144,3 +144,61 @@ struct result mutex_contended(const struct options* options) {
   EXPECT(shared_sum == turns.total, "mutex_contended: sum %ld, not %ld", shared_sum, turns.total);
   return (struct result){.value = elapsed / (double)turns.total, .count = turns.total};
 }
+
+enum { SPINNERS = 8, HELD_NS = 20000 };
+
+static pthread_spinlock_t spin;
+static _Atomic int own_spin;
+
+static void spin_own_lock(void) {
+  while (atomic_exchange_explicit(&own_spin, 1, memory_order_acquire) != 0) {
+    while (atomic_load_explicit(&own_spin, memory_order_relaxed) != 0) __builtin_ia32_pause();
+  }
+}
+
+static void* spin_body(void* argument) {
+  bool own = *(bool*)argument;
+  long pairs = 0;
+  pthread_barrier_wait(&turns.start);
+  while (!atomic_load_explicit(&turns.stop, memory_order_relaxed)) {
+    if (own)
+      spin_own_lock();
+    else
+      pthread_spin_lock(&spin);
+    long before = shared_sum;
+    uint64_t begin = now();
+    while (now() - begin < HELD_NS) {
+    }
+    shared_sum = before + 1;
+    if (begin > deadline_after_start) atomic_store(&turns.stop, true);
+    if (own)
+      atomic_store_explicit(&own_spin, 0, memory_order_release);
+    else
+      pthread_spin_unlock(&spin);
+    ++pairs;
+  }
+  atomic_fetch_add(&turns.total, pairs);
+  return argument;
+}
+
+// Eight threads hold a lock in turn for 20 us: nearly always it is the holder whose time slice ends. Per lock and unlock.
+static struct result spin_together(bool own, const struct options* options) {
+  pthread_t threads[SPINNERS];
+  pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
+  pthread_barrier_init(&turns.start, NULL, SPINNERS);
+  uint64_t begin = now();
+  deadline_after_start = begin + duration(options);
+  for (int i = 0; i < SPINNERS; ++i) threads[i] = start_thread(spin_body, &own);
+  for (int i = 0; i < SPINNERS; ++i) join_thread(threads[i]);
+  uint64_t elapsed = now() - begin;
+  EXPECT(shared_sum == turns.total, "spin: sum %ld, not %ld", shared_sum, turns.total);
+  return (struct result){.value = (double)elapsed / (double)turns.total, .count = turns.total};
+}
+
+struct result spin_lock(const struct options* options) {
+  return spin_together(false, options);
+}
+// The same with a lock of the program's own, that no library knows of.
+struct result spin_own(const struct options* options) {
+  return spin_together(true, options);
+}

@@ -44,6 +44,7 @@ struct benchmark {
     if (!(condition)) FAIL(WRONG, __VA_ARGS__); \
   } while (0)
 
+extern char** worker_arguments;
 // Monotonic, ns.
 uint64_t now(void);
 // How long a benchmark measured by duration goes on, ns.
@@ -59,6 +60,10 @@ struct result memory(const struct options*);
 struct result yield_turns(const struct options*);
 struct result signal_wait(const struct options*);
 struct result mutex_contended(const struct options*);
+struct result spin_lock(const struct options*);
+struct result spin_own(const struct options*);
+struct result fair_share(const struct options*);
+struct result fair_share_threads(const struct options*);
 struct result stall_read(const struct options*);
 struct result stall_fault(const struct options*);
 struct result fault_storm(const struct options*);

@@ -109,6 +109,7 @@ void activation_main(void* argument) {
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   upcall_reset_control();
   pin_self(a->processor->cpu);
+  take_activation_class();  // the monitor, which may have made us, has another one
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
   a->processor->spawning.store(0, fenced);
@@ -327,6 +328,7 @@ void pool_adopt(Activation* sleeper) noexcept {
 void forget_others(Activation* survivor) noexcept {
   forget_lost();
   survivor->lost.store(0, relaxed);
+  survivor->weight_held.store(0, relaxed);
   survivor->lost_listed.store(0, relaxed);
   survivor->woken_at.store(0, relaxed);
   uint32_t n = g_count.load(relaxed);

@@ -54,6 +54,8 @@ struct alignas(64) Activation {
   atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
+  atomic<int32_t> weight;        // steps of nice that it is above the program, sched_class.cc
+  atomic<uint32_t> weight_held;  // it shows the program's own class: not now
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
   // For the latency of take-overs, TSC. When it blocked (was found blocked) with threads ready there, 0: none were; when
   // it was woken, or began to be made, to take its processor over, 0: threads had been ready before.
@@ -115,6 +117,7 @@ struct alignas(64) Processor {
   atomic<uint32_t> sentinel_started{0};
   atomic<uint64_t> seen_dispatches{0};  // monitor's last look
   uint64_t seen_owner = 0;              // monitor's
+  uint32_t load = 0;                    // monitor's: threads that run or are ready, in 1/1024, averaged
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
@@ -125,6 +128,7 @@ struct Runtime {
   Processor* processor = nullptr;  // [processors]
   uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
   bool sentinel = true;            // false: only the monitor looks for unseen blocking
+  bool share_threads = false;      // the monitor gives activations the weight of their processor's threads
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
   bool symbols = false;          // functions interposed by symbol are ours, not glibc's
@@ -217,6 +221,24 @@ Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // The child starts with child_context's registers (t's, or a copy that stays).
 Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,
                        Thread* child_context, bool own_stack) noexcept;
+// --- sched_class.cc: what the kernel is told about our kernel threads
+// Of the calling kernel thread, which is the program's.
+void read_program_class() noexcept;
+// False: nothing can be below the program, its CPU is never free for a sentinel.
+bool sentinel_is_below() noexcept;
+bool real_time_program() noexcept;
+// Of the calling kernel thread: an activation's, whoever made it; the monitor's.
+void take_activation_class() noexcept;
+void take_monitor_class() noexcept;
+// Monitor, at its ticks: the weight of the processor's owner follows the number of threads there (--share threads).
+void weigh(Processor* p, OwnerWord w) noexcept;
+// The calling activation's class has been changed: as at first.
+void forget_weight() noexcept;
+// The program has changed its nice value.
+void program_nice_is(int32_t nice) noexcept;
+// Of the calling activation, around calls that hand it on to a new process or program.
+void show_program_class() noexcept;
+void hide_program_class() noexcept;
 // --- sentinel.cc
 // The sentinel of `p` is to watch whether its owner blocks.
 void arm_sentinel(Processor* p) noexcept;
@@ -251,11 +273,12 @@ extern bool (*g_after_blocking)(Thread*, long result);
 inline constexpr int preempt_signal = 60;
 void on_preempt_signal(void* ucontext) noexcept;
 bool start_monitor() noexcept;
+// The CPUs of the program as the kernel has them now: those of the monitor, which is pinned to none.
+void allowed_cpus(uint64_t (&mask)[16]) noexcept;
 void poke_monitor() noexcept;
 // One more activation of `p` in its pool: at the monitor's next tick; at once.
 void want_activation(Processor* p) noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;
-void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.
 void* new_frame() noexcept;
 void free_frame(void*) noexcept;

@@ -81,7 +81,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   p->owner.exchange(w.bits, fenced);
   // A preemption signal on its way must arrive before the call, or the program would see it as EINTR.
   if (__builtin_expect(p->preempt_in_flight.load(fenced), 0)) {
-    while (p->preempt_in_flight.load(acquire)) kernel::sys(__NR_sched_yield);
+    for (uint32_t i = 200; p->preempt_in_flight.load(acquire); ++i) wait_step(i);
     kernel::sys(__NR_sched_yield);
   }
   if (p->has_work() && !(blocks_mostly(t) && wake_successor(p, false))) arm_sentinel(p);
@@ -148,7 +148,9 @@ Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::Child
   ++a->processor->counters.blocking_calls;
   t->fs = arch::read_fs();
   OwnerWord w = enter_kernel(a, t);
+  show_program_class();
   long r = upcall_clone_process(nr, args, child_context, child, own_stack);
+  hide_program_class();
   // GS was 0: a reserved signal that came then found no activation to tell. fenced: pairs with send_signal.
   if (a->signal_sent.exchange(0, fenced)) a->resched.store(1, relaxed);
   return come_back(a, t, w, r);

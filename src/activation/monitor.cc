@@ -89,6 +89,7 @@ bool tick(Processor* p, uint64_t now) noexcept {
   p->seen_owner = w.bits;
   p->seen_dispatches.store(d, relaxed);
   p->same_ticks = same ? p->same_ticks + 1 : 0;
+  weigh(p, w);
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
     Activation* owner = activation_at(w.activation());
@@ -213,8 +214,7 @@ void monitor_main(void* argument) noexcept {
   arch::write_gs(reinterpret_cast<uint64_t>(argument));
   uint64_t blocked = ~fault_signals;
   kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
-  request_short_slice();
+  take_monitor_class();
   uint64_t tick_ns = longest_tick_ns;
   if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
   g_ticks_of_slice = g_runtime.quantum ? static_cast<uint32_t>(g_runtime.quantum / tick_ns) - 1 : 5;
@@ -251,25 +251,22 @@ void monitor_main(void* argument) noexcept {
       g_monitor_ticking.store(1, relaxed);
       one_more = false;
     } else if (quiet >= quiet_ticks_before_sleep) {
-      one_more = g_monitor_ticking.load(relaxed) != 0;
+      // One step: a poke between a load and a store of 0 would be lost. fenced: pairs with poke_monitor
+      one_more = g_monitor_ticking.exchange(0, fenced) != 0;
       if (!one_more) quiet = 0;
-      g_monitor_ticking.store(0, fenced);  // pairs with poke_monitor
     }
   }
 }
 
 }  // namespace
 
-void request_short_slice() noexcept {
-  // EEVDF (kernel 6.12 and later) takes a slice from SCHED_OTHER threads without privilege; refused elsewhere.
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-  } attr = {48, SCHED_OTHER, 0, 0, 0, 100'000, 0, 0};
-  kernel::sys(__NR_sched_setattr, 0, &attr, 0);
+void allowed_cpus(uint64_t (&mask)[16]) noexcept {
+  __builtin_memcpy(mask, g_runtime.affinity, sizeof mask);
+  if (!g_runtime.started) return;
+  uint64_t now[16] = {};
+  if (!kernel::is_error(
+          kernel::sys(__NR_sched_getaffinity, g_monitor->tid, sizeof now, static_cast<void*>(now))))
+    __builtin_memcpy(mask, now, sizeof mask);
 }
 
 bool start_monitor() noexcept {

@@ -141,7 +141,7 @@ void idle(Activation* a) noexcept {
     a->wake.store(0, relaxed);
   } else {
     // acquire: pairs with pool_adopt. Not before: it would be in the pool twice.
-    while (!a->adopted.load(acquire)) kernel::sys(__NR_sched_yield);
+    for (uint32_t i = 200; !a->adopted.load(acquire); ++i) wait_step(i);
     park_wait(a);
   }
 }
@@ -435,7 +435,11 @@ __attribute__((noinline, cold)) Thread* yield_slowly(Activation* a, Thread* t) n
   t->rax = 0;
   if (!p->has_work()) {
     if (p->timers.next() != upcall::sched::never) act::expire_timers(p, upcall::kernel::now());
-    if (!p->has_work()) return t;
+    if (!p->has_work()) {
+      // Kernel threads of the same priority have their turn, as the caller wants it: returning activations are among them.
+      if (act::real_time_program()) upcall::kernel::sys(__NR_sched_yield);
+      if (!p->has_work()) return t;
+    }
   }
   act::save_for_native_switch(t);
   ++p->counters.yields;

@@ -80,6 +80,7 @@ class atomic {
 
 inline void full_fence() noexcept { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void compiler_barrier() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
-inline void pause_cpu() noexcept { __builtin_ia32_pause(); }
+// Assembly: the compilers take the built-in function for one that may throw.
+inline void pause_cpu() noexcept { __asm__ volatile("pause"); }
 
 }  // namespace upcall

@@ -23,6 +23,19 @@ enum class Rank : uint8_t {
   hulls = 80
 };
 
+// Step `i` of waiting for another kernel thread. Yielding is enough among equals; but in a program with a real-time class
+// a monitor or an activation may wait for one below it, which gets the CPU only while we sleep.
+inline void wait_step(uint32_t i) noexcept {
+  pause_cpu();
+  if (i < 200) return;
+  if (i < 400) {
+    kernel::sys(__NR_sched_yield);
+    return;
+  }
+  constexpr struct { long seconds, nanoseconds; } shortly = {0, 50'000};
+  kernel::sys(__NR_nanosleep, &shortly, nullptr);
+}
+
 class SpinLock {
  public:
   explicit constexpr SpinLock(Rank rank) noexcept : rank_(rank) {}
@@ -32,10 +45,7 @@ class SpinLock {
   void lock() noexcept {
     // acquire: pairs with unlock's release.
     while (word_.exchange(1, acquire) != 0) {
-      for (int i = 0; word_.load(relaxed) != 0; ++i) {
-        pause_cpu();
-        if (i > 200) kernel::sys(__NR_sched_yield);
-      }
+      for (uint32_t i = 0; word_.load(relaxed) != 0; ++i) wait_step(i);
     }
   }
   bool try_lock() noexcept { return word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0; }

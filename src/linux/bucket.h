@@ -21,7 +21,7 @@ class BucketLock {
       revoked_.store(1, relaxed);
       heavy_fence();
       // acquire: pairs with unlock.
-      for (int i = 0; busy_.load(acquire); ++i) wait_a_little(i);
+      for (uint32_t i = 0; busy_.load(acquire); ++i) wait_step(i);
     } else {
       for (;;) {
         busy_.store(1, relaxed);
@@ -29,7 +29,7 @@ class BucketLock {
         // acquire: pairs with unlock by the monitor
         if (__builtin_expect(!revoked_.load(acquire), 1)) return;
         busy_.store(0, release);  // pairs with the monitor's load
-        for (int i = 0; revoked_.load(relaxed); ++i) wait_a_little(i);
+        for (uint32_t i = 0; revoked_.load(relaxed); ++i) wait_step(i);
       }
     }
   }
@@ -49,10 +49,6 @@ class BucketLock {
   }
 
  private:
-  static void wait_a_little(int i) noexcept {
-    pause_cpu();
-    if (i > 200) kernel::sys(__NR_sched_yield);
-  }
   SpinLock spin_{Rank::futex_bucket};
   atomic<uint32_t> busy_{0}, revoked_{0};
 };

@@ -21,7 +21,14 @@ Thread* sys_sched_getaffinity(Thread* t) noexcept {
   if (!of) return pass(t);
   auto known = static_cast<uint64_t>(activation::g_runtime.affinity_size);
   if (t->rsi < known || (t->rsi & 7)) return answer(t, -e_inval);
-  const uint64_t* mask = of->affinity_set ? of->affinity : activation::g_runtime.affinity;
+  // Who has been moved from outside (taskset, a cpuset that changes) is told so.
+  uint64_t mask[max_affinity / 8];
+  activation::allowed_cpus(mask);
+  if (of->affinity_set) {
+    uint64_t both[max_affinity / 8], any = 0;
+    for (uint64_t i = 0; i < max_affinity / 8; ++i) any |= both[i] = mask[i] & of->affinity[i];
+    if (any) __builtin_memcpy(mask, both, sizeof mask);
+  }
   if (upcall_copy_user(reinterpret_cast<void*>(t->rdx), mask, known)) return answer(t, -e_fault);
   return answer(t, static_cast<long>(known));
 }
@@ -84,12 +91,28 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
 // getpriority and setpriority of one of our threads. Recorded, not acted upon: all threads of a processor share it.
 Thread* sys_priority(Thread* t) noexcept {
   constexpr uint64_t prio_process = 0;
-  Thread* of =
-      t->rdi == prio_process && t->rsi ? sched::g_threads.find(static_cast<int32_t>(t->rsi)) : nullptr;
-  if (!of || of->is_main) return pass(t);
+  Thread* of = t->rdi == prio_process ? by_tid(t, static_cast<int32_t>(t->rsi)) : nullptr;
+  if (!of) return pass(t);
+  if (of->is_main) {
+    // The kernel threads may weigh more than the program.
+    if (t->nr == __NR_getpriority && activation::g_runtime.share_threads) return answer(t, 20 - of->nice);
+    long r = raw_call(t);
+    if (t->nr == __NR_setpriority && r == 0) {
+      auto now = static_cast<int32_t>(t->rdx);
+      of->nice = now < -20 ? -20 : now > 19 ? 19 : now;
+      activation::program_nice_is(of->nice);
+    }
+    return answer(t, r);
+  }
   if (t->nr == __NR_getpriority) return answer(t, 20 - of->nice);
   auto nice = static_cast<int32_t>(t->rdx);
-  of->nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+  nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+  if (nice < of->nice) {
+    // Only the kernel knows whether it is allowed; it is tried on this kernel thread.
+    if (long r = kernel::sys(__NR_setpriority, prio_process, 0, nice); r != 0) return answer(t, r);
+    activation::forget_weight();
+  }
+  of->nice = nice;
   return answer(t, 0);
 }
 

@@ -58,6 +58,8 @@ Thread* condition_wake(Thread*) noexcept;
 Thread* condition_leave(Thread*) noexcept;
 // Arguments: semaphore, deadline. 0: look at the value again; -EINTR, -ERESTART (SA_RESTART), -ETIMEDOUT, -ECANCELED.
 Thread* semaphore_wait(Thread*) noexcept;
+// (nothing, ns): sleeps for about so long, or until a signal comes.
+Thread* sleep_native(Thread*) noexcept;
 Thread* semaphore_wake(Thread*) noexcept;
 // Argument: a thread pointer. Ends that thread's native wait, now or when it begins.
 Thread* post_cancel(Thread*) noexcept;

@@ -31,7 +31,9 @@ Thread* fork_like(Thread* t) noexcept {
   g_lock.lock();
   lock_stacks_for_fork();
   activation::lock_frames_for_fork();
+  activation::show_program_class();
   long r = raw_call(t);
+  if (r) activation::hide_program_class();
   activation::unlock_frames_after_fork();
   unlock_stacks_after_fork();
   g_lock.unlock();
@@ -80,10 +82,12 @@ Thread* sys_exec(Thread* t) noexcept {
   if (!activation::g_runtime.started) return pass(t);
   // The new program has no handler for the reserved signal: wait for one on its way, let no other be sent.
   Activation* a = activation::self();
-  while (a->signal_sent.exchange(1, acq_rel)) kernel::sys(__NR_sched_yield);
+  for (uint32_t i = 200; a->signal_sent.exchange(1, acq_rel); ++i) wait_step(i);
   let_exec_inherit(t);
   restore_affinity();
+  activation::show_program_class();
   long r = raw_call(t);
+  activation::hide_program_class();
   activation::pin_self(a->processor->cpu);
   keep_after_failed_exec();
   a->signal_sent.store(0, release);

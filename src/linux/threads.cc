@@ -195,6 +195,7 @@ Thread* sys_rseq(Thread* t) noexcept {
 Thread* sys_sched_yield(Thread* t) noexcept {
   Activation* a = activation::self();
   t->rax = 0;
+  if (!a->processor->has_work() && activation::real_time_program()) kernel::sys(__NR_sched_yield);
   if (!a->processor->has_work()) return t;
   activation::save_for_switch(t);
   ++a->processor->counters.yields;

@@ -75,6 +75,8 @@ void report_remaining(Thread* t) noexcept {
   t->sleep_rem = 0;
 }
 
+Thread* sleep_native(Thread* t) noexcept { return sleep_until(t, kernel::now() + t->rsi, 0); }
+
 Thread* sys_nanosleep(Thread* t) noexcept {
   uint64_t ns;
   if (long r = read_timespec(reinterpret_cast<void*>(t->rdi), &ns)) return answer(t, r);

@@ -105,6 +105,11 @@ void read_environment(char** env) noexcept {
       g_config.sentinel = starts_with(v, "sentinel", &rest) && !*rest;
       if (!g_config.sentinel && !(starts_with(v, "monitor", &rest) && !*rest))
         reject("UPCALL_EVENTS", v, "sentinel or monitor is expected");
+    } else if ((v = value_of(*env, "UPCALL_SHARE")) && *v) {
+      const char* rest;
+      g_config.share_threads = starts_with(v, "threads", &rest) && !*rest;
+      if (!g_config.share_threads && !(starts_with(v, "process", &rest) && !*rest))
+        reject("UPCALL_SHARE", v, "process or threads is expected");
     } else if ((v = value_of(*env, "UPCALL_ACTIVATIONS")) && *v) {
       uint64_t n;
       const char* rest;

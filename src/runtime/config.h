@@ -10,6 +10,7 @@ struct Config {
   uint64_t quantum_ns = 10'000'000;  // 0: no time slices
   bool sentinel = true;              // false: the monitor alone looks for unseen blocking
   uint32_t activations = 1024;       // soft cap
+  bool share_threads = false;        // beside other programs, processors weigh as much as their threads
   bool symbols = true;               // false: pthread functions are glibc's, on substituted system calls
   bool stats = false;                // text on standard error at exit
   const char* stats_file = nullptr;  // JSON; %p is the process id

@@ -80,6 +80,7 @@ void main_thread_facts(Thread* t) noexcept {
   constexpr long reset_on_fork = 0x40000000;
   long policy = kernel::sys(__NR_sched_getscheduler, 0);
   int32_t priority = 0;
+  if (long n = kernel::sys(__NR_getpriority, 0, 0); n > 0) t->nice = static_cast<int32_t>(20 - n);
   if (policy >= 0 && kernel::sys(__NR_sched_getparam, 0, &priority) == 0) {
     t->sched_policy = static_cast<int32_t>(policy & ~reset_on_fork);
     t->sched_priority = priority;
@@ -99,7 +100,9 @@ bool start_runtime(Thread* t) noexcept {
   Activation* a = activation::self();
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   g_runtime.quantum = runtime::g_config.quantum_ns;
-  g_runtime.sentinel = runtime::g_config.sentinel;
+  activation::read_program_class();
+  g_runtime.sentinel = runtime::g_config.sentinel && activation::sentinel_is_below();
+  g_runtime.share_threads = runtime::g_config.share_threads;
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
   if (patch::totals().critical_unpatched) {
@@ -128,7 +131,6 @@ bool start_runtime(Thread* t) noexcept {
   main_thread_facts(t);
   take_rseq_back();
   take_over_signals(t);
-  activation::pin_self(a->processor->cpu);
   g_counters.activations_created.store(1, relaxed);
   g_counters.kernel_threads_live.store(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, 1);
@@ -136,6 +138,9 @@ bool start_runtime(Thread* t) noexcept {
     give_back_signals(t);
     return false;
   }
+  // After the monitor has had the whole mask from us.
+  activation::pin_self(a->processor->cpu);
+  activation::hide_program_class();
   g_runtime.started = true;
   install_table(true);
   if (log_on(Topic::start))

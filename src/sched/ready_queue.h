@@ -249,10 +249,7 @@ class ReadyQueue {
         // acquire: pairs with steal_half's release of revoked_
         if (__builtin_expect(!q_.revoked_.load(acquire), 1)) return;
         q_.busy_.store(0, release);
-        for (int i = 0; q_.revoked_.load(relaxed); ++i) {
-          pause_cpu();
-          if (i > 200) kernel::sys(__NR_sched_yield);
-        }
+        for (uint32_t i = 0; q_.revoked_.load(relaxed); ++i) wait_step(i);
       }
     }
     ~Section() { q_.busy_.store(0, release); }  // pairs with steal_half's load
@@ -270,10 +267,7 @@ class ReadyQueue {
       q_.revoked_.store(1, relaxed);
       heavy_fence();
       // acquire: pairs with Section's destructor; the owner's changes are visible.
-      for (int i = 0; q_.busy_.load(acquire); ++i) {
-        pause_cpu();
-        if (i > 200) kernel::sys(__NR_sched_yield);
-      }
+      for (uint32_t i = 0; q_.busy_.load(acquire); ++i) wait_step(i);
     }
     ~Revoked() {
       if (!held_) return;

@@ -1,10 +1,10 @@
 // abi: threads=12
 // Another process moves all kernel threads of this one from CPU to CPU and stops and continues it, while its threads block,
-// fault, wait and compute: nothing is lost.
+// wait and compute: nothing is lost.
 #include <dirent.h>
 #include <sched.h>
 
-#include "unseen.h"
+#include "mixed.h"
 
 static void move_all(pid_t process, const cpu_set_t& set) {
   const std::string path = "/proc/" + std::to_string(process) + "/task";
@@ -40,47 +40,7 @@ static void disturb(pid_t process) {
 }
 
 int main() {
-  auto call = made_syscall();
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) disturb(parent);
-  int pipes[2];
-  CHECK_EQ(pipe(pipes), 0);
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  long guarded = 0;
-  std::vector<pthread_t> threads;
-  for (int k = 0; k < 4; ++k)
-    threads.push_back(start([&] {
-      for (int i = 0; i < 100; ++i) {
-        char c;
-        CHECK_EQ(call(SYS_read, pipes[0], reinterpret_cast<long>(&c), 1), 1);
-        pthread_mutex_lock(&mutex);
-        ++guarded;
-        pthread_mutex_unlock(&mutex);
-      }
-    }));
-  for (int k = 0; k < 4; ++k)
-    threads.push_back(start([&, k] {
-      for (int i = 0; i < 100; ++i) {
-        if ((i + k) % 4 == 0) burn(kMs);
-        const char c = 'x';
-        CHECK_EQ(write(pipes[1], &c, 1), 1);
-      }
-    }));
-  for (int k = 0; k < 4; ++k)
-    threads.push_back(start([&] {
-      for (int i = 0; i < 100; ++i) {
-        nap(kMs / 2);
-        pthread_mutex_lock(&mutex);
-        ++guarded;
-        pthread_mutex_unlock(&mutex);
-        sched_yield();
-      }
-    }));
-  join_all(threads);
-  CHECK_EQ(guarded, 800);
-  CHECK_EQ(kill(child, SIGKILL), 0);
-  int status;
-  while (waitpid(child, &status, 0) < 0) CHECK_EQ(errno, EINTR);
+  const pid_t child = start_beside(disturb);
+  mixed_work();
+  end_beside(child);
 }

@@ -296,7 +296,7 @@ double median(std::vector<double> sorted) {
 }
 
 int list_benchmarks(const std::vector<const Benchmark*>& chosen) {
-  for (const auto* b : chosen) fmt::print("{:<18} {:<6} {}\n", b->name, b->unit, b->what);
+  for (const auto* b : chosen) fmt::print("{:<19} {:<6} {}\n", b->name, b->unit, b->what);
   return 0;
 }
 
@@ -315,6 +315,12 @@ const std::vector<Benchmark>& benchmarks() {
        Rule::times_faster, 20, false, false},
       {"mutex_contended", "ns", "four threads on one mutex, per lock and unlock", Rule::none, 0, false,
        false},
+      {"spin_lock", "ns", "eight threads hold a pthread_spin_lock for 20 us in turn, per lock and unlock",
+       Rule::at_most_times, 0.5, false, true},
+      {"spin_own", "ns", "the same with a spin lock of the program's own", Rule::none, 0, false, true},
+      {"fair_share", "%", "share of a CPU of four computing threads beside another program", Rule::none, 0,
+       false, true},
+      {"fair_share_threads", "%", "the same with --share threads", Rule::none, 0, false, true},
       {"memory", "bytes", "process's and kernel's memory per suspended thread, 30,000 of them",
        Rule::times_less, 2, true, true},
       {"stall_read", "us", "longest gap of a computing thread while another blocks 50 ms in read",

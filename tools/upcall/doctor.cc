@@ -133,6 +133,7 @@ int doctor(const std::string& program, bool json) {
   std::vector<Finding> findings = probe_machine();
   auto add = [&](std::vector<Finding> more) { findings.insert(findings.end(), more.begin(), more.end()); };
   add(probe_limits());
+  add(probe_others());
   add(probe_runtime());
   if (!program.empty()) add(probe_program(program));
   auto failing =

@@ -18,6 +18,7 @@ struct Finding {
 // One line or several of them, by area.
 std::vector<Finding> probe_machine();  // kernel, processor, system calls
 std::vector<Finding> probe_limits();   // CPUs, control groups, limits, policies
+std::vector<Finding> probe_others();   // scheduling class, weight, other programs
 std::vector<Finding> probe_runtime();  // libupcall.so, and a trial run
 std::vector<Finding> probe_program(const std::string& name);
 

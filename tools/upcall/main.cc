@@ -39,9 +39,9 @@ Examples:
   upcall run --processors 2 --quantum 1ms -- ./server --verbose
   upcall run --stats-file 'stats.%p.json' make -j2
 
-Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean
-the same as the options, which come first (topic sched prints, at the end, the last upcalls: who took over which
-processor, who was stopped). UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
+Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_EVENTS, UPCALL_ACTIVATIONS, UPCALL_SHARE, UPCALL_STATS (0 or 1),
+UPCALL_STATS_FILE and UPCALL_LOG mean the same as the options, which come first (topic sched prints, at the end, the
+last upcalls: who took over which processor, who was stopped). UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
 condition variables and semaphores to the C library.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
 
@@ -96,6 +96,11 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->add_option("--activations", run.activations,
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
+  command
+      ->add_option("--share", run.share,
+                   "Weight beside other programs: process (one kernel thread per processor, the default) or "
+                   "threads (as many as there are threads, where allowed)")
+      ->option_text("HOW");
   command
       ->add_flag("--stats", run.stats,
                  "Counters and take-over latencies on standard error when the program ends")

@@ -85,6 +85,16 @@ std::string check_activations(const std::string& source, const std::string& valu
   return value;
 }
 
+std::string check_share(const std::string& source, const std::string& value) {
+  if (value != "process" && value != "threads") {
+    refuse(
+        source, value,
+        "process (beside other programs, each processor counts as one kernel thread; the default) or threads "
+        "(it counts as much as its threads, where the system allows a higher weight)");
+  }
+  return value;
+}
+
 std::string check_log(const std::string& source, const std::string& value) {
   std::string result;
   size_t at = 0;
@@ -165,6 +175,8 @@ void apply_settings(const RunSettings& settings, Environment& environment) {
         [](const auto& source, const auto& value, bool) { return check_events(source, value); });
   apply("--activations", settings.activations, "UPCALL_ACTIVATIONS",
         [](const auto& source, const auto& value, bool) { return check_activations(source, value); });
+  apply("--share", settings.share, "UPCALL_SHARE",
+        [](const auto& source, const auto& value, bool) { return check_share(source, value); });
   apply("--stats-file", settings.stats_file, "UPCALL_STATS_FILE",
         [](const auto& source, const auto& value, bool) { return check_stats_file(source, value); });
   apply("--log", settings.log, "UPCALL_LOG",

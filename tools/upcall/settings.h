@@ -13,6 +13,7 @@ struct RunSettings {
   std::string quantum;
   std::string events;
   std::string activations;
+  std::string share;
   std::string stats_file;
   std::string log;
   bool stats = false;
