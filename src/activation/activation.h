@@ -54,6 +54,8 @@ struct alignas(64) Activation {
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
+  atomic<atomic<uint64_t>*> switches;  // switch_events.cc: where the kernel notes whether it sleeps
+  uint64_t switches_seen;              // the monitor's own, of that
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
 static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
@@ -114,11 +116,23 @@ struct alignas(64) Processor {
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
 };
 
+// Who notices that an activation has blocked where nothing announces it.
+enum class Events : uint8_t {
+  automatic,  // as bpf where it is allowed and quietly to be had, as sentinel elsewhere
+  sentinel,   // a SCHED_IDLE kernel thread, judging by CPU clocks and /proc
+  bpf,     // the same, told by the kernel's scheduler; where that is refused, as sentinel, and a line says so
+  monitor  // the monitor alone
+};
+
 struct Runtime {
   uint32_t processors = 1;
   Processor* processor = nullptr;  // [processors]
   uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
-  bool sentinel = true;            // false: only the monitor looks for unseen blocking
+  Events events = Events::automatic;
+  struct {
+    const char* what = nullptr;
+    int32_t error = 0;
+  } bpf_refusal;
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
   bool symbols = false;          // functions interposed by symbol are ours, not glibc's

@@ -11,6 +11,7 @@
 // sentinel waits for its CPU between reading the word and acting on it) takes back its own mark only.
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
 
@@ -114,8 +115,9 @@ void poll_lost() noexcept {
   }
   for (Activation** link = &g_watched; Activation* a = *link;) {
     if (a->lost.load(acquire)) {
-      uint64_t used = cpu_time(a->tid);
-      if (used != a->lost_cpu_time) send_signal(a);
+      KernelState known = kernel_state(a);
+      uint64_t used = known == KernelState::unknown ? cpu_time(a->tid) : a->lost_cpu_time;
+      if (known == KernelState::runnable || used != a->lost_cpu_time) send_signal(a);
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;

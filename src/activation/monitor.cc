@@ -9,6 +9,7 @@
 
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
@@ -64,10 +65,25 @@ bool owes_attention(OwnerWord w) noexcept {
   return t && t->attention.load(relaxed);
 }
 
-void take_from_blocked(Processor* p, OwnerWord w) noexcept {
+void take_from_blocked(Processor* p, OwnerWord w, KernelState known) noexcept {
   if (!detach(p, w, Detacher::monitor)) return;
-  g_counters.detached_by_monitor.fetch_add(1, relaxed);
+  auto& source = known == KernelState::blocked ? g_counters.detached_by_bpf : g_counters.detached_by_monitor;
+  source.fetch_add(1, relaxed);
   if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+}
+
+// `same`: the owner in `w` has run the same thread since the last tick.
+bool seems_blocked(Processor* p, OwnerWord w, bool same, KernelState known) noexcept {
+  if (known != KernelState::unknown) {
+    p->still_ticks = 0;
+    return same && known == KernelState::blocked;
+  }
+  Activation* owner = activation_at(w.activation());
+  uint64_t used = owner ? cpu_time(owner->tid) : 0;
+  p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
+  p->seen_cpu_time = used;
+  // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
+  return p->still_ticks >= (g_runtime.events != Events::monitor ? g_ticks_of_slice : 2u);
 }
 
 // True: the processor has threads that wait for it, or one with a signal to handle.
@@ -82,14 +98,10 @@ bool tick(Processor* p, uint64_t now) noexcept {
   p->same_ticks = same ? p->same_ticks + 1 : 0;
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
-    Activation* owner = activation_at(w.activation());
-    uint64_t used = owner ? cpu_time(owner->tid) : 0;
-    p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
-    p->seen_cpu_time = used;
-    // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
-    if (work && p->still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u)) {
+    KernelState known = kernel_state(activation_at(w.activation()));
+    if (seems_blocked(p, w, same, known) && work) {
       p->still_ticks = 0;
-      take_from_blocked(p, w);
+      take_from_blocked(p, w, known);
       return true;
     }
     if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
@@ -107,7 +119,12 @@ bool tick(Processor* p, uint64_t now) noexcept {
       }
     }
   } else if (w.state() == Owner::in_kernel && same) {
-    if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+    // A call that keeps the CPU busy instead of blocking has a time slice like any thread.
+    if (kernel_state(activation_at(w.activation())) == KernelState::runnable &&
+        p->same_ticks < g_ticks_of_slice)
+      g_counters.preempted_left.fetch_add(1, relaxed);
+    else if (wake_successor(p, true))
+      g_counters.monitor_wakes.fetch_add(1, relaxed);
   } else if (w.state() == Owner::idle) {
     kick(p);
   }
@@ -144,7 +161,13 @@ void expire_all(uint64_t now) noexcept {
     OwnerWord w = p->owner_word();
     Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
     if (!a || !p->has_work() || p->probe.due != sched::never) continue;
-    p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
+    KernelState known = kernel_state(a);
+    if (known == KernelState::blocked)
+      take_from_blocked(p, w, known);
+    else if (known == KernelState::runnable)
+      preempt_activation(a);
+    else
+      p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
   }
 }
 
@@ -158,7 +181,7 @@ void finish_probes(uint64_t now) noexcept {
     if (w.bits != p->probe.owner || p->dispatches.load(relaxed) != p->probe.dispatches) continue;
     Activation* a = activation_at(w.activation());
     if (cpu_time(a->tid) == p->probe.cpu_time)
-      take_from_blocked(p, w);
+      take_from_blocked(p, w, KernelState::unknown);
     else
       preempt_activation(a);
   }
@@ -234,6 +257,7 @@ void monitor_main(void* argument) noexcept {
       if (next_tick > now + tick_ns) next_tick = now + tick_ns;
       continue;
     }
+    check_switch_events(g_monitor);
     bool waiting = false;
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
     if (waiting && g_runtime.processors > 1) balance();
@@ -277,6 +301,7 @@ bool start_monitor() noexcept {
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
+  g_monitor->switches.store(nullptr, relaxed);
   return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
 }
 

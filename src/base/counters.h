@@ -26,6 +26,10 @@
   X(detached_by_sentinel,                                                                      \
     "activations blocked unseen (page fault, call not substituted), found by a sentinel")      \
   X(detached_by_monitor, "the same, found by the monitor")                                     \
+  X(detached_by_bpf, "the same, known from the kernel's scheduler events")                     \
+  X(preempted_left, "looks at an owner that by these events was only preempted: left alone")   \
+  X(bpf_loaded, "1: the scheduler's events are read (BPF)")                                    \
+  X(bpf_lost, "1: they have stopped coming")                                                   \
   X(taken_back, "of these, activations that had their processor back on return")               \
   X(surrendered, "of these, activations that left their thread to others on return")           \
   X(monitor_wakes, "hand-overs started by the monitor")                                        \

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "activation/activation.h"
+
 namespace upcall::runtime {
 
 struct Config {
   uint32_t processors = 0;           // 0: as many as the affinity mask has CPUs
   uint64_t quantum_ns = 10'000'000;  // 0: no time slices
-  bool sentinel = true;              // false: the monitor alone looks for unseen blocking
+  activation::Events events = activation::Events::automatic;
   uint32_t activations = 1024;       // soft cap
   bool symbols = true;               // false: pthread functions are glibc's, on substituted system calls
   bool stats = false;                // text on standard error at exit

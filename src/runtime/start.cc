@@ -7,6 +7,7 @@
 #include <new>
 
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -92,6 +93,18 @@ void main_thread_facts(Thread* t) noexcept {
   if (kernel::sys(__NR_prctl, pr_get_tid_address, &clear) == 0) t->clear_child_tid = clear;
 }
 
+// Asked for: the first thread waits until it is there, or is told why not.
+void start_with_bpf(Activation* a) noexcept {
+  activation::start_switch_events(true);
+  activation::note_own_switches(a);
+  auto& refusal = g_runtime.bpf_refusal;
+  if (g_counters.bpf_loaded.load(relaxed)) return;
+  (Line() << "BPF is not to be had here (" << (refusal.what ? refusal.what : "no kernel thread for it")
+          << ", error " << refusal.error
+          << "; 'upcall doctor' says more): blocking is noticed by the sentinel")
+      .write();
+}
+
 }  // namespace
 
 bool start_runtime(Thread* t) noexcept {
@@ -99,7 +112,7 @@ bool start_runtime(Thread* t) noexcept {
   Activation* a = activation::self();
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   g_runtime.quantum = runtime::g_config.quantum_ns;
-  g_runtime.sentinel = runtime::g_config.sentinel;
+  g_runtime.events = runtime::g_config.events;
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
   if (patch::totals().critical_unpatched) {
@@ -136,6 +149,7 @@ bool start_runtime(Thread* t) noexcept {
   }
   g_runtime.started = true;
   install_table(true);
+  if (g_runtime.events == activation::Events::bpf) start_with_bpf(a);
   if (log_on(Topic::start))
     (Line() << "started: " << g_runtime.processors << " processors, " << patch::totals().patched
             << " call sites")
