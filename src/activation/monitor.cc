@@ -105,7 +105,8 @@ bool tick(Processor* p, uint64_t now) noexcept {
       return true;
     }
     if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
-    if (signal ? same : g_runtime.quantum && p->same_ticks >= g_ticks_of_slice) {
+    // Who has not used the CPU may be blocked where a signal would end the call with EINTR: the next looks tell.
+    if (signal ? same : g_runtime.quantum && p->same_ticks >= g_ticks_of_slice && !p->still_ticks) {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
     // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
