@@ -118,7 +118,7 @@ struct alignas(64) Processor {
 
 // Who notices that an activation has blocked where nothing announces it.
 enum class Events : uint8_t {
-  automatic,  // as bpf where it is allowed and quietly to be had, as sentinel elsewhere
+  automatic,  // as sentinel; as bpf, where that is allowed, once enough has blocked unseen
   sentinel,   // a SCHED_IDLE kernel thread, judging by CPU clocks and /proc
   bpf,     // the same, told by the kernel's scheduler; where that is refused, as sentinel, and a line says so
   monitor  // the monitor alone

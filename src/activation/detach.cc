@@ -99,6 +99,18 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
 
 uint32_t lost_count() noexcept { return g_lost_count.load(relaxed); }
 
+namespace {
+
+// Does it run, having used `used` ns of CPU time since the last look? Blocked again, it is not to be disturbed: the signal
+// would end its call. Used much, it only seems so.
+bool computes(Activation* a, uint64_t used) noexcept {
+  constexpr uint64_t much = 300'000;
+  KernelState known = kernel_state(a);
+  return known == KernelState::runnable || (known == KernelState::unknown ? used != 0 : used > much);
+}
+
+}  // namespace
+
 void forget_lost() noexcept {
   g_new_lost.store(nullptr, relaxed);
   g_watched = nullptr;
@@ -115,9 +127,8 @@ void poll_lost() noexcept {
   }
   for (Activation** link = &g_watched; Activation* a = *link;) {
     if (a->lost.load(acquire)) {
-      KernelState known = kernel_state(a);
-      uint64_t used = known == KernelState::unknown ? cpu_time(a->tid) : a->lost_cpu_time;
-      if (known == KernelState::runnable || used != a->lost_cpu_time) send_signal(a);
+      uint64_t used = cpu_time(a->tid);
+      if (computes(a, used - a->lost_cpu_time)) send_signal(a);
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;

@@ -74,14 +74,16 @@ void take_from_blocked(Processor* p, OwnerWord w, KernelState known) noexcept {
 
 // `same`: the owner in `w` has run the same thread since the last tick.
 bool seems_blocked(Processor* p, OwnerWord w, bool same, KernelState known) noexcept {
-  if (known != KernelState::unknown) {
+  if (known == KernelState::runnable) {
     p->still_ticks = 0;
-    return same && known == KernelState::blocked;
+    return false;
   }
   Activation* owner = activation_at(w.activation());
   uint64_t used = owner ? cpu_time(owner->tid) : 0;
   p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
   p->seen_cpu_time = used;
+  // The clock's word as well: a wake-up may have gone unseen (switch_events.h).
+  if (known == KernelState::blocked) return p->still_ticks != 0;
   // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
   return p->still_ticks >= (g_runtime.events != Events::monitor ? g_ticks_of_slice : 2u);
 }
@@ -162,10 +164,7 @@ void expire_all(uint64_t now) noexcept {
     OwnerWord w = p->owner_word();
     Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
     if (!a || !p->has_work() || p->probe.due != sched::never) continue;
-    KernelState known = kernel_state(a);
-    if (known == KernelState::blocked)
-      take_from_blocked(p, w, known);
-    else if (known == KernelState::runnable)
+    if (kernel_state(a) == KernelState::runnable)
       preempt_activation(a);
     else
       p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
@@ -182,7 +181,7 @@ void finish_probes(uint64_t now) noexcept {
     if (w.bits != p->probe.owner || p->dispatches.load(relaxed) != p->probe.dispatches) continue;
     Activation* a = activation_at(w.activation());
     if (cpu_time(a->tid) == p->probe.cpu_time)
-      take_from_blocked(p, w, KernelState::unknown);
+      take_from_blocked(p, w, kernel_state(a));
     else
       preempt_activation(a);
   }
@@ -258,7 +257,7 @@ void monitor_main(void* argument) noexcept {
       if (next_tick > now + tick_ns) next_tick = now + tick_ns;
       continue;
     }
-    check_switch_events(g_monitor);
+    watch_switch_events(g_monitor);
     bool waiting = false;
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
     if (waiting && g_runtime.processors > 1) balance();

@@ -139,7 +139,6 @@ void arm_sentinel(Processor* p) noexcept {
   if (g_runtime.events == Events::monitor) return;
   if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
     int tid;
-    start_switch_events(false);
     if (start_helper(sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);
   }
   if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))

@@ -89,6 +89,18 @@ void keeper_main(void*) noexcept {
   kernel::sys(__NR_exit, 0);
 }
 
+void start_keeper() noexcept {
+  int tid;
+  if (start_helper(keeper_main, nullptr, 32 * 1024, &tid) < 0) decide();
+}
+
+// Loading takes some 4 ms of CPU time; known exactly, an unseen blocking costs some 10 us less, milliseconds beside others.
+bool pays() noexcept {
+  constexpr uint64_t enough = 32;
+  return g_counters.detached_by_sentinel.load(relaxed) + g_counters.detached_by_monitor.load(relaxed) >=
+         enough;
+}
+
 }  // namespace
 
 KernelState kernel_state(Activation* a) noexcept {
@@ -109,25 +121,28 @@ void note_own_switches(Activation* a) noexcept {
   if (switch_table* table = g_table.load(acquire)) take_entry(a, table, SWITCH_EVENT);
 }
 
-void start_switch_events(bool now) noexcept {
-  if (g_runtime.events == Events::sentinel || g_runtime.events == Events::monitor) return;
-  if (g_phase.load(relaxed) == not_started && g_phase.exchange(loading, acq_rel) == not_started) {
-    int tid;
-    bool asked = g_runtime.events == Events::bpf;
-    if ((!asked && !worth_trying()) || start_helper(keeper_main, nullptr, 32 * 1024, &tid) < 0) decide();
-  }
-  while (now && g_phase.load(acquire) != decided) kernel::futex_wait(&g_phase, loading);
+void start_switch_events() noexcept {
+  g_phase.store(loading, relaxed);
+  start_keeper();
+  while (g_phase.load(acquire) != decided) kernel::futex_wait(&g_phase, loading);  // pairs with decide
 }
 
-void check_switch_events(Activation* monitor) noexcept {
-  switch_table* table = g_table.load(relaxed);
+void watch_switch_events(Activation* monitor) noexcept {
+  if (g_runtime.events == Events::automatic && g_phase.load(relaxed) == not_started && pays()) {
+    g_phase.store(loading, relaxed);
+    if (worth_trying())
+      start_keeper();
+    else
+      decide();
+  }
+  switch_table* table = g_table.load(acquire);  // pairs with load
   if (!table) return;
   if (!monitor->switches.load(relaxed)) take_entry(monitor, table, SWITCH_EVENT);
   atomic<uint64_t>* entry = monitor->switches.load(relaxed);
   if (entry == &g_no_entry) return;
   // Nearly always it has slept since its last look.
   for (int i = 0; entry->load(relaxed) == monitor->switches_seen; ++i) {
-    if (i == 3) {
+    if (i == 20) {
       g_counters.bpf_lost.fetch_add(1, relaxed);
       g_table.store(nullptr, relaxed);
       return;

@@ -95,7 +95,7 @@ void main_thread_facts(Thread* t) noexcept {
 
 // Asked for: the first thread waits until it is there, or is told why not.
 void start_with_bpf(Activation* a) noexcept {
-  activation::start_switch_events(true);
+  activation::start_switch_events();
   activation::note_own_switches(a);
   auto& refusal = g_runtime.bpf_refusal;
   if (g_counters.bpf_loaded.load(relaxed)) return;
