@@ -88,8 +88,10 @@ void add_run(CLI::App& app, RunSettings& run) {
   command->add_option("--quantum", run.quantum, "Time slice when others wait: 10ms if not given; 0: none")
       ->option_text("TIME");
   command
-      ->add_option("--events", run.events,
-                   "How blocking that no call announces is noticed: sentinel (the default) or monitor")
+      ->add_option(
+          "--events", run.events,
+          "How blocking that no call announces is noticed: sentinel, bpf or monitor; if not given: sentinel, "
+          "and bpf where it is allowed and pays")
       ->option_text("HOW");
   command
       ->add_option("--activations", run.activations,
