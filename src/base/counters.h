@@ -36,7 +36,7 @@
   X(activations_created, "kernel threads made to run threads, the first included")             \
   X(beyond_cap, "of these, made beyond the soft cap (--activations)")                          \
   X(activations_refused, "kernel threads that the system did not give")                        \
-  X(helpers, "monitor, sentinels, keeper of BPF programs: kernel threads that run no thread")                       \
+  X(helpers, "monitor, sentinels, keeper of BPF programs: kernel threads that run no thread")  \
   X(bound_threads, "threads tied to a kernel thread of their own")                             \
   X(stacks_pooled, "stacks handed out by the pool")                                            \
   X(stacks_mapped, "stacks that the pool had to add memory for")
