@@ -115,8 +115,21 @@ void activation_main(void* argument) {
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
   a->processor->spawning.store(0, fenced);
   if (!owner) park(a);
-  upcall_resume(schedule(a));
+  upcall_resume(schedule_first(a));
 }
+
+}  // namespace
+
+namespace {
+
+// `blocked` is about to lose `p`. Its thread stays what it is as long as the owner word does.
+Event blocked_event(Processor* p, Activation* blocked) noexcept {
+  Thread* t = __atomic_load_n(&blocked->current, __ATOMIC_RELAXED);
+  return new_event(Upcall::activation_blocked, p->index, blocked->index, t ? t->tid : 0);
+}
+
+// Somebody is to take `p` over. Where other threads are ready already, what counts is when its owner blocked.
+uint64_t woken_now(const Processor* p) noexcept { return p->ready.empty() ? arch::tsc() : 0; }
 
 }  // namespace
 
@@ -125,12 +138,24 @@ bool try_claim(Activation* a) noexcept {
   Processor* p = a->processor;
   OwnerWord w = p->owner_word();
   if (w.state() != Owner::in_kernel && w.state() != Owner::vacant) return false;
+  Activation* blocked = w.state() == Owner::in_kernel ? activation_at(w.activation()) : nullptr;
+  Event e = blocked ? blocked_event(p, blocked) : new_event(Upcall::add_processor, p->index, a->index, 0);
+  uint64_t since = blocked ? blocked->blocked_at.load(relaxed) : 0;
   // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
   if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
     return false;
   g_runtime.sleeping.fetch_sub(1, relaxed);
-  if (w.state() == Owner::in_kernel) g_counters.handovers.fetch_add(1, relaxed);
+  uint64_t woken = a->woken_at.load(relaxed);
+  if (woken > since) since = woken;
+  if (blocked) p->taken_over = since ? since : arch::tsc();
+  a->woken_at.store(0, relaxed);
+  deliver(e);
   return true;
+}
+
+void unblocked(Activation* a) noexcept {
+  Thread* t = a->current;
+  deliver(new_event(Upcall::activation_unblocked, a->processor->index, a->index, t ? t->tid : 0));
 }
 
 Activation* activation_at(uint32_t index) noexcept { return g_table[index].load(acquire); }
@@ -197,6 +222,7 @@ bool spawn_activation(Processor* p) noexcept {
   if (!a) a = new_activation_record();
   if (!a) return false;
   a->processor = p;
+  a->woken_at.store(woken_now(p), relaxed);
   long r = clone_quietly(a->stack_top, activation_main, a, &a->tid);
   if (kernel::is_error(r)) {
     keep_retired(a);
@@ -237,6 +263,7 @@ uint64_t cpu_time(int32_t tid) noexcept {
 
 bool wake_successor(Processor* p, bool may_create) noexcept {
   if (Activation* a = pool_pop(p)) {
+    a->woken_at.store(woken_now(p), relaxed);
     a->wake.store(1, release);  // pairs with park_wait's exchange
     kernel::futex_wake(&a->wake, 1);
     return true;
@@ -251,6 +278,7 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
 bool wake_standby(Processor* p) noexcept {
   Activation* a = p->standby.exchange(nullptr, acq_rel);  // pairs with pool_push
   if (!a) return false;
+  a->woken_at.store(woken_now(p), relaxed);
   a->wake.store(1, release);  // pairs with park_wait's exchange
   kernel::futex_wake(&a->wake, 1);
   return true;
@@ -303,6 +331,7 @@ void forget_others(Activation* survivor) noexcept {
   forget_switch_events(survivor);
   survivor->lost.store(0, relaxed);
   survivor->lost_listed.store(0, relaxed);
+  survivor->woken_at.store(0, relaxed);
   uint32_t n = g_count.load(relaxed);
   for (uint32_t i = 0; i < n; ++i)
     if (g_table[i].load(relaxed) != survivor) g_table[i].store(nullptr, relaxed);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "activation/events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/counters.h"
 #include "base/spinlock.h"
@@ -56,6 +57,9 @@ struct alignas(64) Activation {
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
   atomic<atomic<uint64_t>*> switches;  // switch_events.cc: where the kernel notes whether it sleeps
   uint64_t switches_seen;              // the monitor's own, of that
+  // For the latency of take-overs, TSC. When it blocked (was found blocked) with threads ready there, 0: none were; when
+  // it was woken, or began to be made, to take its processor over, 0: threads had been ready before.
+  atomic<uint64_t> blocked_at, woken_at;
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
 static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
@@ -86,6 +90,8 @@ struct alignas(64) Processor {
   uint32_t spare_count = 0;
   ProcessorCounters counters;
   sched::ReadyQueue ready;
+  uint64_t taken_over = 0;  // TSC from which a take-over counts whose next thread is not chosen yet; 0: none
+  Histogram take_over_latency;
 
   // Shared.
   alignas(64) atomic<uint64_t> owner{0};
@@ -146,11 +152,7 @@ struct Runtime {
 };
 extern Runtime g_runtime;
 
-inline Activation* self() noexcept {
-  Activation* a;
-  __asm__ volatile("mov %%gs:0, %0" : "=r"(a));
-  return a;
-}
+inline Activation* self() noexcept { return static_cast<Activation*>(arch::read_gs_pointer<A_SELF>()); }
 Activation* activation_at(uint32_t index) noexcept;
 uint32_t activation_count() noexcept;
 
@@ -183,6 +185,12 @@ void forget_others(Activation* survivor) noexcept;
 // --- scheduler.cc: the owner's decisions
 // The current thread has been put where it belongs (queue, wait); the next one to run. May sleep.
 Thread* schedule(Activation*) noexcept;
+// Same, by an activation that has just claimed its processor.
+Thread* schedule_first(Activation*) noexcept;
+// The take-over, if there was one, is complete: `p` goes on.
+void end_take_over(Processor* p) noexcept;
+// The turn of `t`, the current thread, is over although it would go on; its context is complete.
+Thread* preempted(Activation*, Thread* t) noexcept;
 // Same, but null instead of waiting.
 Thread* next_ready(Activation*) noexcept;
 // What others have put into the inbox moves to the queue.
@@ -258,6 +266,8 @@ inline constexpr int preempt_signal = 60;
 void on_preempt_signal(void* ucontext) noexcept;
 bool start_monitor() noexcept;
 void poke_monitor() noexcept;
+// One more activation of `p` in its pool: at the monitor's next tick; at once.
+void want_activation(Processor* p) noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;
 void request_short_slice() noexcept;
 // Memory for a context saved by a preemption.
@@ -279,6 +289,8 @@ Thread* resume_in_turn(Activation* a, Thread* t) noexcept;
 // No processor to be had: leaves `t`, whose context is complete, to others.
 Thread* leave_thread(Activation* a, Thread* t) noexcept;
 bool try_claim(Activation* a) noexcept;
+// `a` comes back and its processor was taken from it: the upcall. Before it does anything else.
+void unblocked(Activation* a) noexcept;
 // Stops the thread that runs on `a` at the next possible point.
 void preempt_activation(Activation* a) noexcept;
 // The monitor hands real signals of the process to this function.

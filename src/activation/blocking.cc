@@ -23,6 +23,7 @@ bool claim_back(Activation* a) noexcept {
     g_runtime.sleeping.fetch_sub(1, relaxed);
     pool_adopt(sleeper);
   }
+  end_take_over(p);
   // The thread may go on without dispatch, which would do these. The sleeper minded the timers itself.
   p->current_priority.store(a->current->sched_priority, relaxed);
   if (p->timers.next() < g_monitor_deadline.load(relaxed)) poke_monitor();
@@ -49,7 +50,7 @@ Thread* leave_thread(Activation* a, Thread* t) noexcept {
   ready_remote(p, t);
   preempt_for_woken(p);
   park(a);
-  return schedule(a);
+  return schedule_first(a);
 }
 
 namespace {
@@ -74,6 +75,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   t->state.store(sched::State::in_kernel, relaxed);
   g_runtime.sleeping.fetch_add(1, relaxed);
+  a->blocked_at.store(p->has_work() ? arch::tsc() : 0, relaxed);
   OwnerWord w = p->owner_word().next(Owner::in_kernel, a->index);
   // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
   p->owner.exchange(w.bits, fenced);
@@ -89,9 +91,9 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
 
 // True: the processor is still ours. False: somebody runs it, and we own nothing.
 bool leave_kernel(Activation* a, OwnerWord w) noexcept {
-  // acq_rel: pairs with try_claim.
+  // acq_rel, or acquire: pairs with try_claim.
   if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel,
-                                                   relaxed))
+                                                   acquire))
     return false;
   g_runtime.sleeping.fetch_sub(1, relaxed);
   return true;
@@ -106,6 +108,7 @@ Thread* come_back(Activation* a, Thread* t, OwnerWord w, long result) noexcept {
     t->state.store(sched::State::running, relaxed);
     return t;
   }
+  unblocked(a);
   if (claim_back(a)) return resume_in_turn(a, t);
   // The thread's vector registers are in this kernel thread: saved before another one may run it.
   save_for_switch(t);

@@ -19,6 +19,8 @@ namespace upcall::activation {
 
 namespace {
 
+constexpr uint32_t nobodys_mark = 4;  // in `lost`: on without a processor; no detacher clears this
+
 // Activations that have lost their processor, for the monitor to look at. Without a lock: the sentinel would be kept from
 // giving it back by those who spin for it. Detachers push, the monitor alone takes.
 atomic<Activation*> g_new_lost{nullptr};
@@ -31,12 +33,15 @@ void watch(Activation* a) noexcept {
   do {
     a->lost_next = head;
   } while (!g_new_lost.compare_exchange_weak(head, a, release, relaxed));  // pairs with poll_lost's exchange
-  if (g_lost_count.fetch_add(1, relaxed) == 0) poke_monitor();
+  // It looks at every tick. fenced: pairs with the end of its ticks, after which it looks once more. A signal would
+  // have it run at once, for 20 us that the next thread waits for.
+  if (g_lost_count.fetch_add(1, fenced) == 0 && !g_monitor_ticking.load(fenced)) poke_monitor();
 }
 
 // Inside the runtime, `lost` seen. True: the processor is ours.
 bool take_back(Activation* a) noexcept {
   Processor* p = a->processor;
+  bool told = a->lost.load(relaxed) & nobodys_mark;
   a->lost.store(0, relaxed);  // ordered before the compare-and-swap below, which is a full fence here
   OwnerWord w = p->owner_word();
   // acq_rel: pairs with detach and try_claim.
@@ -50,6 +55,7 @@ bool take_back(Activation* a) noexcept {
     g_counters.taken_back.fetch_add(1, relaxed);
     return true;
   }
+  if (!told) unblocked(a);  // after the load of the owner word, which has seen who took it
   if (!claim_back(a)) return false;
   g_counters.taken_back.fetch_add(1, relaxed);
   return true;
@@ -68,6 +74,8 @@ bool detach(Processor* p, OwnerWord w, Detacher by) noexcept {
   // acquire: pairs with the store at the end of entry.S's way out.
   if (!a->in_runtime.load(acquire)) {
     g_runtime.sleeping.fetch_add(1, relaxed);
+    // Should the owner be entering the kernel at this moment, which makes the next step fail: about the same time.
+    a->blocked_at.store(arch::tsc(), relaxed);
     // acq_rel: pairs with take_back, and with whoever claims the processor now.
     done =
         p->owner.compare_exchange_strong(w.bits, w.next(Owner::in_kernel, a->index).bits, acq_rel, relaxed);
@@ -88,8 +96,7 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
       g_counters.surrendered.fetch_add(1, relaxed);
       upcall_resume(leave_thread(a, t));
     }
-    constexpr uint32_t nobodys_mark = 4;
-    a->lost.store(nobodys_mark, relaxed);  // no memory: on without a processor; no detacher clears this
+    a->lost.store(nobodys_mark, relaxed);  // no memory
     compiler_barrier();
     a->in_runtime.store(0, relaxed);
     return false;
@@ -99,23 +106,16 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
 
 uint32_t lost_count() noexcept { return g_lost_count.load(relaxed); }
 
-namespace {
-
-// Does it run, having used `used` ns of CPU time since the last look? Blocked again, it is not to be disturbed: the signal
-// would end its call. Used much, it only seems so.
-bool computes(Activation* a, uint64_t used) noexcept {
-  constexpr uint64_t much = 300'000;
-  KernelState known = kernel_state(a);
-  return known == KernelState::runnable || (known == KernelState::unknown ? used != 0 : used > much);
-}
-
-}  // namespace
-
 void forget_lost() noexcept {
   g_new_lost.store(nullptr, relaxed);
   g_watched = nullptr;
   g_lost_count.store(0, relaxed);
 }
+
+// What a lost activation may use between two looks (a millisecond) without being stopped. One that computes again uses more;
+// one that goes from fault to fault uses less, and is best left alone: to stop it, queue its thread, give that a
+// processor and lose it again at the next fault costs ten times what it uses.
+constexpr uint64_t lost_allowance_ns = 50'000, lost_allowance_blocked_ns = 300'000;
 
 void poll_lost() noexcept {
   // acquire: pairs with watch.
@@ -128,7 +128,10 @@ void poll_lost() noexcept {
   for (Activation** link = &g_watched; Activation* a = *link;) {
     if (a->lost.load(acquire)) {
       uint64_t used = cpu_time(a->tid);
-      if (computes(a, used - a->lost_cpu_time)) send_signal(a);
+      // Blocked again, it is not to be disturbed, the signal would end its call. If it used much, it only seems so.
+      uint64_t allowed =
+          kernel_state(a) == KernelState::blocked ? lost_allowance_blocked_ns : lost_allowance_ns;
+      if (used - a->lost_cpu_time > allowed) send_signal(a);
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;

@@ -10,6 +10,7 @@
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
 #include "activation/switch_events.h"
+#include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
@@ -72,20 +73,13 @@ void take_from_blocked(Processor* p, OwnerWord w, KernelState known) noexcept {
   if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
 }
 
-// `same`: the owner in `w` has run the same thread since the last tick.
-bool seems_blocked(Processor* p, OwnerWord w, bool same, KernelState known) noexcept {
-  if (known == KernelState::runnable) {
-    p->still_ticks = 0;
-    return false;
-  }
-  Activation* owner = activation_at(w.activation());
-  uint64_t used = owner ? cpu_time(owner->tid) : 0;
-  p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
-  p->seen_cpu_time = used;
-  // The clock's word as well: a wake-up may have gone unseen (switch_events.h).
-  if (known == KernelState::blocked) return p->still_ticks != 0;
-  // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
-  return p->still_ticks >= (g_runtime.events != Events::monitor ? g_ticks_of_slice : 2u);
+// The owner has used no CPU time for some ticks. Beside other programs one that computes may not run for that long: the
+// kernel is asked; should it not say, the sentinel knows better, if any.
+bool is_blocked(Activation* owner, KernelState known, uint32_t still_ticks) noexcept {
+  if (known != KernelState::unknown) return known == KernelState::blocked;
+  TaskState s = ask_task_state(owner->tid);
+  if (s != TaskState::unknown) return s == TaskState::blocked;
+  return still_ticks >= (g_runtime.events != Events::monitor ? g_ticks_of_slice : 2u);
 }
 
 // True: the processor has threads that wait for it, or one with a signal to handle.
@@ -100,8 +94,13 @@ bool tick(Processor* p, uint64_t now) noexcept {
   p->same_ticks = same ? p->same_ticks + 1 : 0;
   if (!work && !signal) return false;
   if (w.state() == Owner::running) {
-    KernelState known = kernel_state(activation_at(w.activation()));
-    if (seems_blocked(p, w, same, known) && work) {
+    Activation* owner = activation_at(w.activation());
+    uint64_t used = owner ? cpu_time(owner->tid) : 0;
+    p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
+    p->seen_cpu_time = used;
+    // The clock's word as well: a wake-up may have gone unseen (switch_events.h).
+    KernelState known = kernel_state(owner);
+    if (work && p->still_ticks && is_blocked(owner, known, p->still_ticks)) {
       p->still_ticks = 0;
       take_from_blocked(p, w, known);
       return true;
@@ -298,6 +297,7 @@ bool start_monitor() noexcept {
   }
   for (auto& slot : g_handed) slot.state.store(slot_free, relaxed);
   g_any_handed.store(0, relaxed);
+  forget_task_state();
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
@@ -308,7 +308,9 @@ bool start_monitor() noexcept {
 void poke_monitor() noexcept {
   if (!g_monitor_ticking.load(relaxed))
     g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
-  if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;
+  // Always the exchange: a load could find an earlier poke, of which the monitor already looks at what it finds, while what
+  // the caller has just stored is not visible yet.
+  if (g_poked.exchange(1, fenced)) return;
   kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
 }
 
@@ -320,6 +322,12 @@ void hand_to_monitor(int signal, const void* siginfo) noexcept {
   slot.state.store(slot_full, release);  // pairs with take_handed
   g_any_handed.store(1, release);        // same
   poke_monitor();
+}
+
+void want_activation(Processor* p) noexcept {
+  p->wants_activation.store(
+      1, fenced);  // pairs with create_where_asked; with the end of the ticks, as in detach.cc
+  if (!g_monitor_ticking.load(fenced)) poke_monitor();
 }
 
 void poke_monitor_to_create(Processor* p) noexcept {

@@ -110,9 +110,7 @@ void on_preempt_signal(void* ucontext) noexcept {
   }
   t->fs = arch::read_fs();
   if (signals) upcall_resume(t);  // through before_resume
-  ++a->processor->counters.preemptions;
-  ready_last(a, t);
-  upcall_resume(schedule(a));
+  upcall_resume(preempted(a, t));
 }
 
 }  // namespace upcall::activation

@@ -220,7 +220,29 @@ Thread* schedule(Activation* a) noexcept {
       if (p->has_work()) continue;
     }
     idle(a);
+    if (!p->taken_over) continue;
+    Thread* t = next_ready(a);
+    end_take_over(p);
+    if (t) return t;
   }
+}
+
+Thread* schedule_first(Activation* a) noexcept {
+  Thread* t = next_ready(a);
+  end_take_over(a->processor);
+  return t ? t : schedule(a);
+}
+
+void end_take_over(Processor* p) noexcept {
+  if (!p->taken_over) return;
+  p->take_over_latency.add(ns_since(p->taken_over));
+  p->taken_over = 0;
+}
+
+Thread* preempted(Activation* a, Thread* t) noexcept {
+  deliver(new_event(Upcall::processor_preempted, a->processor->index, a->index, t->tid));
+  ready_last(a, t);
+  return schedule(a);
 }
 
 namespace {
@@ -468,9 +490,7 @@ __attribute__((visibility("hidden"))) Thread* upcall_before_resume(Thread* t) no
     act::drain_inbox(a->processor);
     if (a->processor->ready.beats(t)) {
       act::save_for_switch(t);
-      ++a->processor->counters.preemptions;
-      act::ready_last(a, t);
-      t = act::schedule(a);
+      t = act::preempted(a, t);
     }
   }
   while (t->pending_handler) {

@@ -1,12 +1,11 @@
 // The sentinel: a SCHED_IDLE kernel thread per processor, pinned to its CPU. It gets the CPU when nobody else on it can
 // run, above all when the processor's owner has blocked. Linux gives it a small share beside a running owner too (weight 3
 // against 1,024), so it looks before it acts. Armed only while threads wait for the processor.
-#include <fcntl.h>
-#include <linux/close_range.h>
 #include <sched.h>
 
 #include "activation/activation.h"
 #include "activation/switch_events.h"
+#include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
@@ -16,28 +15,6 @@ namespace upcall::activation {
 namespace {
 
 constexpr uint32_t longest_backoff = 256;
-
-enum class Seen { running, blocked, unknown };
-
-// The state letter of /proc/self/task/TID/stat. The name in it may hold anything, its last ')' ends it.
-Seen proc_state(int directory, int32_t tid) noexcept {
-  char path[32];
-  size_t n = 0;
-  char digits[12];
-  int d = 0;
-  for (auto v = static_cast<uint32_t>(tid); v; v /= 10) digits[d++] = static_cast<char>('0' + v % 10);
-  while (d) path[n++] = digits[--d];
-  for (const char* s = "/stat"; *s; ++s) path[n++] = *s;
-  path[n] = 0;
-  long fd = kernel::sys(__NR_openat, directory, static_cast<const char*>(path), O_RDONLY, 0);
-  if (kernel::is_error(fd)) return Seen::unknown;
-  char text[128];
-  long bytes = kernel::sys(__NR_read, fd, static_cast<char*>(text), sizeof text);
-  kernel::sys(__NR_close, fd);
-  for (long i = bytes - 3; i >= 0; --i)
-    if (text[i] == ')') return text[i + 2] == 'S' || text[i + 2] == 'D' ? Seen::blocked : Seen::running;
-  return Seen::unknown;
-}
 
 // What the sentinel saw when it ran last.
 struct Look {
@@ -49,7 +26,7 @@ bool seems_blocked(const Activation* a, OwnerWord w, int directory, Look* last) 
   Look now = {w.bits, cpu_time(a->tid)};
   bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
   *last = now;
-  return still && proc_state(directory, a->tid) != Seen::running;
+  return still && task_state(directory, a->tid) != TaskState::running;
 }
 
 // The owner was only preempted by us.
@@ -74,6 +51,8 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
     source.fetch_add(1, relaxed);
     return true;
   }
+  // It has gone on, perhaps into a call that blocks: that is to be seen at once.
+  if (p->owner_word().bits != w.bits) return false;
   // Blocked inside the runtime: nothing to be done before it comes back.
   constexpr __kernel_timespec pause = {0, 200'000};
   kernel::sys(__NR_nanosleep, &pause, nullptr);
@@ -85,13 +64,7 @@ void sentinel_main(void* argument) noexcept {
   arch::write_gs(0);
   uint64_t all = ~0ull;
   kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  // A table of its own, empty from the start: a copy would keep pipes and locks of the program open until it is closed,
-  // which on a busy CPU may be long.
-  bool own = !kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE)) ||
-             !kernel::is_error(kernel::sys(__NR_unshare, CLONE_FILES));
-  // Never in the program's table. Without it the CPU clock alone decides.
-  auto directory =
-      own ? static_cast<int>(kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0)) : -1;
+  int directory = open_task_directory();  // without it the CPU clock alone decides
   pin_self(p->cpu);
   sched_param param = {0};
   kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
@@ -123,13 +96,13 @@ void sentinel_main(void* argument) noexcept {
     }
     p->sentinel_backoff.store(0, relaxed);
     // Never clones: the child could not leave SCHED_IDLE. The monitor makes activations where the pool is empty, and a
-    // standby where it has become so: the next hand-over shall not wait for a clone.
-    if (wake_standby(p)) {
+    // standby where it has become so, at its next tick: the next hand-over shall not wait for a clone. Asked for before:
+    // whom we wake has the CPU at once, and we only when it blocks.
+    if (!p->pool) want_activation(p);
+    if (wake_standby(p))
       g_counters.sentinel_wakes.fetch_add(1, relaxed);
-      if (!p->pool) poke_monitor_to_create(p);
-    } else {
+    else
       poke_monitor_to_create(p);
-    }
   }
 }
 

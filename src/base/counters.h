@@ -11,7 +11,6 @@
   X(threads_reused, "threads made in the place of an ended one")                  \
   X(switches, "times a processor went on with another thread")                    \
   X(yields, "sched_yield calls that gave the processor to another thread")        \
-  X(preemptions, "threads stopped because their time slice was over")             \
   X(steals, "threads taken from another processor")                               \
   X(futex_waits, "waits on private futexes that blocked the thread only")         \
   X(futex_wakes, "threads woken through private futexes")                         \
@@ -21,7 +20,6 @@
 
 // Kept once, with atomic additions: rare events, or from outside any processor.
 #define UPCALL_GLOBAL_COUNTERS(X)                                                              \
-  X(handovers, "times another activation took over a processor whose owner was in the kernel") \
   X(sentinel_wakes, "hand-overs started by a sentinel")                                        \
   X(detached_by_sentinel,                                                                      \
     "activations blocked unseen (page fault, call not substituted), found by a sentinel")      \
@@ -53,9 +51,10 @@ struct ProcessorCounters {
 struct GlobalCounters {
   UPCALL_GLOBAL_COUNTERS(UPCALL_FIELD)
   atomic<uint64_t> threads_parked{0};
-  atomic<uint64_t> threads_peak{0};
-  atomic<uint64_t> kernel_threads_live{0};
-  atomic<uint64_t> kernel_threads_peak{0};
+  // Before the runtime has started, and in a fork's child: the main thread, and the kernel thread that runs it.
+  atomic<uint64_t> threads_peak{1};
+  atomic<uint64_t> kernel_threads_live{1};
+  atomic<uint64_t> kernel_threads_peak{1};
 };
 #undef UPCALL_FIELD
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "arch/x86_64/cpu.h"
+#include "base/check.h"
 #include "kernel/memory.h"
 #include "linux/linux.h"
 #include "linux/patch/patch.h"
@@ -141,6 +142,7 @@ uint64_t take_slot(SizeClass* c, bool accessible) noexcept {
     i = s.next_unused++;
   }
   Slot& slot = s.slots[i];
+  CHECK(slot.state == SlotState::free);
   uint64_t at = s.base + i * s.stack_bytes;
   slot.state = accessible ? SlotState::used : SlotState::fresh;
   slot.dropped_to = 0;
@@ -220,7 +222,8 @@ Thread* sys_munmap(Thread* t) noexcept {
       Slot& slot = s->slots[i];
       if (t->rdi == s->base + i * s->stack_bytes && t->rsi == s->stack_bytes &&
           slot.state != SlotState::lost) {
-        free_slot(s, i);
+        // Unmapped already: nothing is there, as far as the program knows.
+        if (slot.state != SlotState::free) free_slot(s, i);
         return answer(t, 0);
       }
       slot.state = SlotState::lost;

@@ -18,6 +18,10 @@ struct CloneRequest {
   int32_t *parent_tid, *child_tid;
 };
 
+int store_tid(int32_t* to, int32_t tid) noexcept {
+  return upcall_store_user32(reinterpret_cast<uint32_t*>(to), static_cast<uint32_t>(tid));
+}
+
 long make_thread(Thread* t, const CloneRequest& c) noexcept {
   Thread* n = sched::g_threads.allocate();
   if (!n) return -e_again;
@@ -40,11 +44,11 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
   }
   int32_t tid = n->tid;
   if (c.flags & CLONE_CHILD_CLEARTID) n->clear_child_tid = reinterpret_cast<uint32_t*>(c.child_tid);
-  if ((c.flags & CLONE_PARENT_SETTID) && upcall_copy_user(c.parent_tid, &tid, sizeof tid)) {
+  if ((c.flags & CLONE_PARENT_SETTID) && store_tid(c.parent_tid, tid)) {
     sched::g_threads.free(n);
     return -e_fault;
   }
-  if (c.flags & CLONE_CHILD_SETTID) upcall_copy_user(c.child_tid, &tid, sizeof tid);
+  if (c.flags & CLONE_CHILD_SETTID) store_tid(c.child_tid, tid);
   if (t->launch && (c.flags & CLONE_SETTLS)) g_adopt(t, n, c.tls);
   Activation* a = activation::self();
   ++a->processor->counters.threads_created;
@@ -147,8 +151,7 @@ Thread* sys_exit(Thread* t) noexcept {
   a->current = nullptr;
   // Whoever waits for this may free the thread's stack and TLS at once. We use neither.
   if (clear) {
-    uint32_t zero = 0;
-    if (!upcall_copy_user(clear, &zero, sizeof zero)) wake_after_exit(clear);
+    if (!upcall_store_user32(clear, 0)) wake_after_exit(clear);
   }
   t->exiting_tid.store(0, release);  // pairs with will_clear: a joiner that comes now finds the word cleared
   sched::g_threads.free(t);

@@ -49,6 +49,8 @@ struct Hull {
   Hull* next;        // list of spares
   uint32_t marks;    // the thread's own
   uint32_t locales;  // setlocale calls before it was made
+  bool
+      id_unknown;  // the library's record of the id is not right: 0, as the thread has ended, or the former thread's
 };
 
 inline Phase phase_of(uint64_t word) noexcept { return static_cast<Phase>(word & word_phase); }
@@ -127,10 +129,6 @@ inline Hull* hull_of(pthread_t p) noexcept {
   return reinterpret_cast<Hull*>(p + offset);
 }
 // The calling thread's.
-inline Hull* own_hull() noexcept {
-  uint64_t pointer;
-  __asm__("movq %%fs:0, %0" : "=r"(pointer));
-  return hull_of(pointer);
-}
+inline Hull* own_hull() noexcept { return hull_of(arch::read_thread_pointer()); }
 
 }  // namespace upcall::pthread_abi

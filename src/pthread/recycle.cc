@@ -86,18 +86,36 @@ void renew(Thread* n, Thread* t) noexcept {
   upcall_copy_control(n);
 }
 
+// Does the library keep the id where the kernel would clear it?
+bool id_is_known(const Thread* n) noexcept {
+  uint32_t known;
+  return n->clear_child_tid && !upcall_load_user32(n->clear_child_tid, &known) &&
+         known == static_cast<uint32_t>(n->tid);
+}
+
+// A thread that has ended but is not joined yet has no id: the library's functions answer as it did. Nobody else has
+// the hull before it waits.
+void clear_id(Thread* n) noexcept {
+  auto* h = static_cast<Hull*>(n->hull);
+  if (phase_of(h->word.load(relaxed)) != Phase::finished || !id_is_known(n)) return;
+  upcall_store_user32(n->clear_child_tid, 0);
+  h->id_unknown = true;
+}
+
 // A new thread has an id of its own: mutexes know their owners by it. The kernel would have written it where the library
 // keeps it, and where it will be cleared.
 void renew_id(Thread* n) noexcept {
-  uint32_t known;
-  if (!n->clear_child_tid || upcall_load_user32(n->clear_child_tid, &known) ||
-      known != static_cast<uint32_t>(n->tid))
-    return;
+  auto* h = static_cast<Hull*>(n->hull);
+  if (!h->id_unknown && !id_is_known(n)) return;
   sched::g_threads.renew_id(n);
-  upcall_copy_user(n->clear_child_tid, &n->tid, sizeof n->tid);
+  h->id_unknown = true;
 }
 
+// Before it is known to be anything else than ended: glibc's join takes a thread without an id for gone.
 void unpark(Thread* n) noexcept {
+  auto* h = static_cast<Hull*>(n->hull);
+  if (h->id_unknown) upcall_store_user32(n->clear_child_tid, static_cast<uint32_t>(n->tid));
+  h->id_unknown = false;
   n->parked.store(false, relaxed);
   g_counters.threads_parked.fetch_sub(1, relaxed);
 }
@@ -209,6 +227,7 @@ Thread* end_of_job(Thread* t) noexcept {
     t->signals.mask.store(mask, relaxed);
     return answer(t, out);
   }
+  clear_id(t);
   return park(t);
 }
 

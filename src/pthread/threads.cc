@@ -169,6 +169,32 @@ bool is_awaited(const Hull* h) {
   return j && j->joining.load(relaxed) == h;
 }
 
+int try_join(pthread_t p, void** result) {
+  Hull* h = hull_of(p);
+  if (!ours(h)) return g_real.tryjoin(p, result);
+  if (phase_of(h->word.load(relaxed)) == Phase::running) return EBUSY;
+  return join_now(h, result) ? 0 : ESRCH;
+}
+
+// `real`: the same, by glibc.
+template <typename Real>
+int join_until(pthread_t p, void** result, clockid_t clock, const timespec* at, const Real& real) {
+  Hull* h = hull_of(p);
+  if (!ours(h)) return real();
+  uint64_t deadline;
+  int error = read_deadline(clock, at, &deadline);
+  if (error == EINVAL && clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return error;
+  if (error) return try_join(p, result) == 0 ? 0 : error;
+  switch (join_hull(h, result, deadline, &error)) {
+    case Outcome::joined:
+      return 0;
+    case Outcome::error:
+      return error;
+    default:
+      return real();
+  }
+}
+
 int create_real(pthread_t* out, const pthread_attr_t* attributes, Start start, void* argument, bool hull) {
   Thread* t = activation::self()->current;
   Launch l = {hull ? start : nullptr, argument, out};
@@ -214,34 +240,16 @@ INTERPOSED(int, pthread_join, (pthread_t p, void** result)) {
   }
 }
 
-INTERPOSED(int, pthread_tryjoin_np, (pthread_t p, void** result)) {
-  Hull* h = hull_of(p);
-  if (!ours(h)) return g_real.tryjoin(p, result);
-  if (phase_of(h->word.load(relaxed)) == Phase::running) return EBUSY;
-  return join_now(h, result) ? 0 : ESRCH;
-}
+INTERPOSED(int, pthread_tryjoin_np, (pthread_t p, void** result)) { return try_join(p, result); }
 
 INTERPOSED(int, pthread_clockjoin_np,
            (pthread_t p, void** result, clockid_t clock, const struct timespec* at)) {
-  Hull* h = hull_of(p);
-  if (!ours(h)) return g_real.clockjoin(p, result, clock, at);
-  uint64_t deadline;
-  int error = read_deadline(clock, at, &deadline);
-  if (error == EINVAL && clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return error;
-  if (error) return upcall_pthread_tryjoin_np(p, result) == 0 ? 0 : error;
-  switch (join_hull(h, result, deadline, &error)) {
-    case Outcome::joined:
-      return 0;
-    case Outcome::error:
-      return error;
-    default:
-      return g_real.clockjoin(p, result, clock, at);
-  }
+  return join_until(p, result, clock, at, [&] { return g_real.clockjoin(p, result, clock, at); });
 }
 
+// With its own real function: libraries that stand before glibc's, as sanitizers do, may know the one and not the other.
 INTERPOSED(int, pthread_timedjoin_np, (pthread_t p, void** result, const struct timespec* at)) {
-  return ours(hull_of(p)) ? upcall_pthread_clockjoin_np(p, result, CLOCK_REALTIME, at)
-                          : g_real.timedjoin(p, result, at);
+  return join_until(p, result, CLOCK_REALTIME, at, [&] { return g_real.timedjoin(p, result, at); });
 }
 
 INTERPOSED(int, pthread_detach, (pthread_t p)) {

@@ -18,11 +18,7 @@ inline bool started() noexcept { return activation::g_runtime.started; }
 inline bool is_guest() noexcept { return upcall_current_thread() == nullptr; }
 
 // The calling thread, if not is_guest(). One instruction: it may go on on another activation at any time.
-inline Thread* current() noexcept {
-  Thread* t;
-  __asm__ volatile("mov %%gs:%c1, %0" : "=r"(t) : "i"(A_CURRENT));
-  return t;
-}
+inline Thread* current() noexcept { return static_cast<Thread*>(arch::read_gs_pointer<A_CURRENT>()); }
 
 inline long native(Handler handler, const void* object, uint64_t argument = 0) noexcept {
   return upcall_native_call(handler, reinterpret_cast<uint64_t>(object), argument, 0);

@@ -132,6 +132,8 @@ bool start_runtime(Thread* t) noexcept {
   a->tid = static_cast<int32_t>(kernel::sys(__NR_gettid));
   a->current = t;
   a->processor->owner.store(activation::OwnerWord{}.next(activation::Owner::running, a->index).bits, relaxed);
+  activation::reset_events();
+  activation::deliver(activation::new_event(activation::Upcall::add_processor, 0, a->index, g_runtime.pid));
   t->activation.store(a, relaxed);
   t->home = a->processor;
   t->state.store(sched::State::running, relaxed);

@@ -6,59 +6,18 @@
 #include "linux/linux.h"
 #include "linux/patch/patch.h"
 #include "runtime/config.h"
+#include "runtime/out.h"
 
 namespace upcall::linux_abi {
 
 namespace {
 
 using activation::g_runtime;
+using activation::Histogram;
+using activation::Upcall;
+using runtime::Out;
 
 atomic<uint32_t> g_reported{0};
-
-// Buffered output of any length to one descriptor.
-class Out {
- public:
-  explicit Out(int fd) noexcept : fd_(fd) {}
-  ~Out() { flush(); }
-  Out& operator<<(const char* s) noexcept {
-    for (; s && *s; ++s) put(*s);
-    return *this;
-  }
-  Out& operator<<(uint64_t v) noexcept {
-    char digits[20];
-    int n = 0;
-    do digits[n++] = static_cast<char>('0' + v % 10);
-    while (v /= 10);
-    while (n) put(digits[--n]);
-    return *this;
-  }
-  Out& quoted(const char* s) noexcept {
-    put('"');
-    for (; s && *s; ++s) {
-      if (*s == '"' || *s == '\\') put('\\');
-      if (static_cast<unsigned char>(*s) >= 32) put(*s);
-    }
-    put('"');
-    return *this;
-  }
-
- private:
-  void put(char c) noexcept {
-    buffer_[size_++] = c;
-    if (size_ == sizeof buffer_) flush();
-  }
-  void flush() noexcept {
-    for (size_t done = 0; done < size_;) {
-      long r = kernel::sys(__NR_write, fd_, buffer_ + done, size_ - done);
-      if (r <= 0) break;
-      done += static_cast<size_t>(r);
-    }
-    size_ = 0;
-  }
-  int fd_;
-  size_t size_ = 0;
-  char buffer_[2048];
-};
 
 ProcessorCounters sum() noexcept {
   ProcessorCounters total;
@@ -72,6 +31,14 @@ ProcessorCounters sum() noexcept {
   return total;
 }
 
+Histogram take_over_latency() noexcept {
+  Histogram total;
+  for (uint32_t i = 0; g_runtime.processor && i < g_runtime.processors; ++i)
+    for (uint32_t b = 0; b < Histogram::buckets; ++b)
+      total.count[b] += g_runtime.processor[i].take_over_latency.count[b];
+  return total;
+}
+
 // Calls row(name, value, explanation) for every figure.
 template <typename F>
 void each_figure(F row) noexcept {
@@ -81,6 +48,14 @@ void each_figure(F row) noexcept {
   row("threads_peak", g_counters.threads_peak.load(relaxed),
       "most threads alive at once, the main one included");
   row("kernel_threads_peak", g_counters.kernel_threads_peak.load(relaxed), "most kernel threads at once");
+  row("upcalls_add_processor", activation::upcalls(Upcall::add_processor),
+      "an activation began to run a processor that had none");
+  row("upcalls_processor_preempted", activation::upcalls(Upcall::processor_preempted),
+      "a thread was stopped, because its time slice was over or one went first");
+  row("upcalls_activation_blocked", activation::upcalls(Upcall::activation_blocked),
+      "another activation took over a processor whose owner was in the kernel");
+  row("upcalls_activation_unblocked", activation::upcalls(Upcall::activation_unblocked),
+      "one that had lost its processor so came back");
 #define UPCALL_ROW(name, text) row(#name, g_counters.name.load(relaxed), text);
   UPCALL_GLOBAL_COUNTERS(UPCALL_ROW)
 #undef UPCALL_ROW
@@ -94,15 +69,56 @@ void each_figure(F row) noexcept {
   row("patch_microseconds", s.nanoseconds / 1000, "time spent on redirecting");
 }
 
+// Three or four digits.
+Out& duration(Out& out, uint64_t ns) noexcept {
+  constexpr const char* unit[] = {" us", " ms", " s"};
+  if (ns < 1000) return out << ns << " ns";
+  uint32_t u = 0;
+  for (; ns >= 1'000'000 && u < 2; ++u) ns /= 1000;
+  uint64_t tenths = (ns + 50) / 100;
+  return out << tenths / 10 << "." << tenths % 10 << unit[u];
+}
+
+// UPCALL_LOG=sched.
+void write_events() noexcept {
+  Out out(2);
+  uint64_t last = activation::last_event();
+  uint64_t first = last < activation::ring_events ? 1 : last - activation::ring_events + 1;
+  if (!last) return;
+  out << "upcall: upcalls of process " << static_cast<uint64_t>(g_runtime.pid);
+  if (first > 1) out << ": the last " << uint64_t{activation::ring_events} << " of " << last;
+  out << "\n";
+  activation::Event e;
+  for (uint64_t n = first; n <= last; ++n) {
+    if (!activation::read_event(n, &e)) continue;
+    uint64_t t = e.time - activation::events_began();
+    out << "upcall: event " << e.sequence << " at " << t / 1'000'000'000 << ".";
+    out.number(t % 1'000'000'000, 9, '0')
+        << " s: " << activation::upcall_names[static_cast<uint32_t>(e.kind)] << ": processor "
+        << uint64_t{e.processor} << ", activation " << uint64_t{e.activation};
+    if (e.thread) out << ", thread " << static_cast<uint64_t>(e.thread);
+    out << "\n";
+  }
+}
+
 void write_text() noexcept {
   Out out(2);
   out << "upcall: statistics of process " << static_cast<uint64_t>(g_runtime.pid) << "\n";
   each_figure([&](const char* name, uint64_t value, const char* text) {
-    int width = 1;
-    for (uint64_t v = value; v >= 10; v /= 10) ++width;
-    for (int i = width; i < 14; ++i) out << " ";
-    out << value << "  " << name << ": " << text << "\n";
+    out.number(value, 14, ' ') << "  " << name << ": " << text << "\n";
   });
+  Histogram h = take_over_latency();
+  bool any = false;
+  for (uint32_t b = 0; b < Histogram::buckets; ++b) {
+    if (!h.count[b]) continue;
+    if (!any)
+      out << "upcall: take-over latency: from blocking with threads ready to the choice of the next one\n";
+    any = true;
+    out.number(h.count[b], 14, ' ') << "  ";
+    duration(out, b ? 1ull << b : 0) << (b + 1 == Histogram::buckets ? " or more" : " to ");
+    if (b + 1 < Histogram::buckets) duration(out, 2ull << b);
+    out << "\n";
+  }
 }
 
 void write_json(const char* pattern) noexcept {
@@ -135,7 +151,20 @@ void write_json(const char* pattern) noexcept {
     out.quoted(exe);
     each_figure(
         [&](const char* name, uint64_t value, const char*) { out << ",\n \"" << name << "\": " << value; });
-    out << ",\n \"unpatched\": [";
+    out << ",\n \"take_over_latency_ns\": [";
+    Histogram h = take_over_latency();
+    const char* separator = "\n  ";
+    for (uint32_t b = 0; b < Histogram::buckets; ++b) {
+      if (!h.count[b]) continue;
+      out << separator << "{\"from\": " << (b ? 1ull << b : 0) << ", \"below\": ";
+      if (b + 1 < Histogram::buckets)
+        out << (2ull << b);
+      else
+        out << "null";
+      out << ", \"count\": " << h.count[b] << "}";
+      separator = ",\n  ";
+    }
+    out << "],\n \"unpatched\": [";
     struct State {
       Out* out;
       bool first;
@@ -179,7 +208,11 @@ bool may_write_file() noexcept {
 void reset_counters() noexcept {
   g_reported.store(0, relaxed);
   if (g_runtime.processor)
-    for (uint32_t i = 0; i < g_runtime.processors; ++i) g_runtime.processor[i].counters = {};
+    for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+      g_runtime.processor[i].counters = {};
+      g_runtime.processor[i].take_over_latency = {};
+    }
+  activation::reset_events();
 #define UPCALL_CLEAR(name, text) g_counters.name.store(0, relaxed);
   UPCALL_GLOBAL_COUNTERS(UPCALL_CLEAR)
 #undef UPCALL_CLEAR
@@ -189,9 +222,10 @@ void reset_counters() noexcept {
 }
 
 void report_at_exit() noexcept {
-  if (!runtime::g_config.stats && !runtime::g_config.stats_file) return;
+  if (!runtime::g_config.stats && !runtime::g_config.stats_file && !log_on(Topic::sched)) return;
   if (g_reported.exchange(1, relaxed)) return;
   if (!g_runtime.pid) g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
+  if (log_on(Topic::sched)) write_events();
   if (runtime::g_config.stats) write_text();
   if (may_write_file()) write_json(runtime::g_config.stats_file);
 }

@@ -55,7 +55,9 @@ bool Timers::add(Thread* t, uint64_t deadline, uint64_t wait_word) noexcept {
   LockGuard guard(lock_);
   if (size_ == capacity_ && !grow()) return false;
   sift_up(size_++, Entry{deadline, wait_word, t});
-  next_.store(heap_[0].deadline, relaxed);
+  // fenced: pairs with the monitor, which says when it will look next (g_monitor_deadline) and then looks once more;
+  // whoever has armed a timer compares the two before it leaves the processor to a thread or to the kernel.
+  if (heap_[0].deadline != next()) next_.store(heap_[0].deadline, fenced);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// abi: threads=25 unseen=1 timeout=60
+// abi: threads=25 unseen=1 timeout=60 upcalls=20
 // Faults, calls in made code, mutexes, yields and computing mixed in many threads; every page and every token arrives once.
 #include <sched.h>
 

@@ -13,8 +13,10 @@ import os
 import sys
 
 KEYS = ("pid", "program", "processors", "threads_created", "threads_peak", "bound_threads", "kernel_threads_peak",
-        "activations_created", "helpers", "switches", "preemptions", "steals", "futex_waits", "futex_wakes",
-        "blocking_calls", "handovers", "sites_candidates", "sites_patched", "sites_plain", "sites_unpatched", "unpatched")
+        "activations_created", "helpers", "switches", "upcalls_processor_preempted", "steals",
+        "futex_waits", "futex_wakes",
+        "blocking_calls", "upcalls_activation_blocked", "upcalls_activation_unblocked", "take_over_latency_ns",
+        "sites_candidates", "sites_patched", "sites_plain", "sites_unpatched", "unpatched")
 
 
 def check_process(stats, args, problem):

@@ -348,7 +348,10 @@ void use_children(Random& random) {
   for (int i = 0; i < number; ++i) {
     const Doing doing(Op::kCreating);
     values[i] = random.next() % 1'000'000;
+    children[i] = 0;
     CHECK_EQ(pthread_create(&children[i], nullptr, child_body, reinterpret_cast<void*>(values[i])), 0);
+    CHECK(children[i] != 0);
+    for (int k = 0; k < i; ++k) CHECK(children[k] != children[i]);
     ++counts.children;
   }
   for (int i = 0; i < number; ++i) {

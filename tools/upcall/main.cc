@@ -40,7 +40,8 @@ Examples:
   upcall run --stats-file 'stats.%p.json' make -j2
 
 Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean
-the same as the options, which come first; UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
+the same as the options, which come first (topic sched prints, at the end, the last upcalls: who took over which
+processor, who was stopped). UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
 condition variables and semaphores to the C library.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
 
@@ -97,11 +98,13 @@ void add_run(CLI::App& app, RunSettings& run) {
       ->add_option("--activations", run.activations,
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
-  command->add_flag("--stats", run.stats, "Counters on standard error when the program ends")
+  command
+      ->add_flag("--stats", run.stats,
+                 "Counters and take-over latencies on standard error when the program ends")
       ->disable_flag_override();
   command
       ->add_option("--stats-file", run.stats_file,
-                   "Counters as JSON in FILE; %p in it becomes the process id")
+                   "The same as JSON in FILE; %p in it becomes the process id")
       ->option_text("FILE");
   command
       ->add_option("--log", run.log,

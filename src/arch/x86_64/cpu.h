@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/x86_64/layout.h"
+#include "arch/x86_64/registers.h"
 
 namespace upcall::sched {
 struct Thread;
@@ -12,29 +13,6 @@ struct Thread;
 
 namespace upcall::arch {
 
-inline uint64_t read_fs() noexcept {
-  uint64_t v;
-  __asm__ volatile("rdfsbase %0" : "=r"(v));
-  return v;
-}
-// Same for a thread of a thread library, which keeps the address of its descriptor in itself (x86-64 TLS ABI).
-inline uint64_t read_thread_pointer() noexcept {
-  uint64_t v;
-  __asm__ volatile("mov %%fs:0, %0" : "=r"(v));
-  return v;
-}
-inline void write_fs(uint64_t v) noexcept { __asm__ volatile("wrfsbase %0" ::"r"(v) : "memory"); }
-inline uint64_t read_gs() noexcept {
-  uint64_t v;
-  __asm__ volatile("rdgsbase %0" : "=r"(v));
-  return v;
-}
-inline void write_gs(uint64_t v) noexcept { __asm__ volatile("wrgsbase %0" ::"r"(v) : "memory"); }
-inline uint64_t tsc() noexcept {
-  uint32_t low, high;
-  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-  return (static_cast<uint64_t>(high) << 32) | low;
-}
 inline uint64_t xcr0() noexcept {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -86,6 +64,7 @@ long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Th
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);
 int upcall_load_user32(const uint32_t* address, uint32_t* value);
+int upcall_store_user32(uint32_t* address, uint32_t value);
 int upcall_load_user64(const uint64_t* address, uint64_t* value);
 int upcall_add_user64(uint64_t* address, uint64_t value);
 int upcall_cas_user32(uint32_t* address, uint32_t* expected, uint32_t desired);

@@ -319,6 +319,11 @@ FUNCTION upcall_load_user32
         mov     %eax, (%rsi)
         xor     %eax, %eax
         ret
+// int upcall_store_user32(uint32_t* address, uint32_t value): 0 or -EFAULT. One store: others may look.
+FUNCTION upcall_store_user32
+        mov     %esi, (%rdi)
+        xor     %eax, %eax
+        ret
 // int upcall_load_user64(const uint64_t* address, uint64_t* value): 0 or -EFAULT
 FUNCTION upcall_load_user64
         mov     (%rdi), %rax

@@ -1,0 +1,70 @@
+# Mistakes that the simulation must find. Each takes away one thing that an argument in the sources rests on.
+
+# Parking: publish idle(A), then look once more.
+sim_mistake(idle_second_look activation/scheduler.cc 2000
+  [[if (!p->has_work()) {
+    kernel::futex_wait(&a->wake, 0, p->timers.next());
+  }]]
+  [[kernel::futex_wait(&a->wake, 0, p->timers.next());]])
+
+# The same: idle(A) is published by a full fence.
+sim_mistake(idle_fence activation/scheduler.cc 12000
+  [[p->owner.exchange(sleeping.bits, fenced);]]
+  [[p->owner.store(sleeping.bits, release);]]
+  --focus calling --processors 1)
+
+# An activation whose processor was claimed from its sleep is put into the pool by the claimant, once.
+sim_mistake(adopted_twice activation/scheduler.cc 2000
+  [[while (!a->adopted.load(acquire)) kernel::sys(__NR_sched_yield);
+    park_wait(a);]]
+  [[park(a);]])
+
+# Detaching: either the detacher sees in_runtime, or the activation sees lost.
+sim_mistake(detach_fence activation/detach.cc 12000
+  [[a->lost.fetch_or(mark, relaxed);
+  heavy_fence();]]
+  [[a->lost.fetch_or(mark, relaxed);]]
+  --focus faulting --processors 1)
+
+# Back from a call: by compare-and-swap only.
+sim_mistake(taken_back_blindly activation/blocking.cc 2000
+  [[if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel,
+                                                   relaxed))
+    return false;]]
+  [[a->processor->owner.exchange(w.next(Owner::running, a->index).bits, acq_rel);]])
+
+# Registers are saved before the thread is where others find it.
+sim_mistake(saved_late activation/blocking.cc 2000
+  [[// The thread's vector registers are in this kernel thread: saved before another one may run it.
+  save_for_switch(t);]]
+  [[]])
+
+# The monitor is poked by an exchange, after what it is to look at.
+sim_mistake(poke_without_fence activation/monitor.cc 12000
+  [[if (g_poked.exchange(1, fenced)) return;]]
+  [[if (g_poked.load(relaxed) || g_poked.exchange(1, fenced)) return;]]
+  --focus faulting --processors 1)
+
+# A joiner that was entered and had not begun to wait is looked at again.
+sim_mistake(joiner_second_look pthread/recycle.cc 20000
+  [[if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) activation::finish_wait(j, 0);]]
+  [[]]
+  --focus creating --processors 2)
+
+# A time-out is armed before anybody can end the wait.
+sim_mistake(armed_late pthread/recycle.cc 30000
+  [[uint64_t word = sched::begin_wait_until(t, &a->processor->timers, deadline);]]
+  [[uint64_t word = sched::begin_wait(t);
+  if (deadline != sched::never) {
+    t->timers = &a->processor->timers;
+    t->deadline = deadline;
+    t->timers->add(t, deadline, word);
+  }]]
+  --focus creating --processors 2)
+
+# The thief's side of the ready queue's lock.
+sim_mistake(steal_fence sched/ready_queue.h 12000
+  [[q_.revoked_.store(1, relaxed);
+      heavy_fence();]]
+  [[q_.revoked_.store(1, relaxed);]]
+  --focus creating --processors 3)
