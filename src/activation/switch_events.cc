@@ -94,7 +94,7 @@ void start_keeper() noexcept {
   if (start_helper(keeper_main, nullptr, 32 * 1024, &tid) < 0) decide();
 }
 
-// Loading takes some 4 ms of CPU time; known exactly, an unseen blocking costs some 10 us less, milliseconds beside others.
+// Loading takes some 4 ms of CPU time, and each context switch of the machine 0.1 us more (docs/decisions/0002-bpf.md).
 bool pays() noexcept {
   constexpr uint64_t enough = 32;
   return g_counters.detached_by_sentinel.load(relaxed) + g_counters.detached_by_monitor.load(relaxed) >=
