@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/log.h"
 #include "kernel/futex.h"
@@ -110,6 +111,7 @@ void activation_main(void* argument) {
   upcall_reset_control();
   pin_self(a->processor->cpu);
   take_activation_class();  // the monitor, which may have made us, has another one
+  note_own_switches(a);
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
   a->processor->spawning.store(0, fenced);
@@ -327,6 +329,7 @@ void pool_adopt(Activation* sleeper) noexcept {
 
 void forget_others(Activation* survivor) noexcept {
   forget_lost();
+  forget_switch_events(survivor);
   survivor->lost.store(0, relaxed);
   survivor->weight_held.store(0, relaxed);
   survivor->lost_listed.store(0, relaxed);

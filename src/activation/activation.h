@@ -57,6 +57,8 @@ struct alignas(64) Activation {
   atomic<int32_t> weight;        // steps of nice that it is above the program, sched_class.cc
   atomic<uint32_t> weight_held;  // it shows the program's own class: not now
   uint64_t lost_cpu_time;        // monitor's: what the kernel thread had used at the last look, ns
+  atomic<atomic<uint64_t>*> switches;  // switch_events.cc: where the kernel notes whether it sleeps
+  uint64_t switches_seen;              // the monitor's own, of that
   // For the latency of take-overs, TSC. When it blocked (was found blocked) with threads ready there, 0: none were; when
   // it was woken, or began to be made, to take its processor over, 0: threads had been ready before.
   atomic<uint64_t> blocked_at, woken_at;
@@ -123,11 +125,23 @@ struct alignas(64) Processor {
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
 };
 
+// Who notices that an activation has blocked where nothing announces it.
+enum class Events : uint8_t {
+  sentinel,   // a SCHED_IDLE kernel thread, judging by CPU clocks and /proc
+  bpf,     // the same, told by the kernel's scheduler; where that is refused, as sentinel, and a line says so
+  monitor  // the monitor alone
+};
+
 struct Runtime {
   uint32_t processors = 1;
   Processor* processor = nullptr;  // [processors]
   uint64_t quantum = 10'000'000;   // nanoseconds; 0: no time slices
-  bool sentinel = true;            // false: only the monitor looks for unseen blocking
+  Events events = Events::sentinel;
+  struct {
+    const char* what = nullptr;
+    int32_t error = 0;
+  } bpf_refusal;
+  bool sentinel = true;            // it is to watch (events) and can: its class is below the program's
   bool share_threads = false;      // the monitor gives activations the weight of their processor's threads
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;

@@ -11,6 +11,7 @@
 // sentinel waits for its CPU between reading the word and acting on it) takes back its own mark only.
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
 
@@ -114,7 +115,7 @@ void forget_lost() noexcept {
 // What a lost activation may use between two looks (a millisecond) without being stopped. One that computes again uses more;
 // one that goes from fault to fault uses less, and is best left alone: to stop it, queue its thread, give that a
 // processor and lose it again at the next fault costs ten times what it uses.
-constexpr uint64_t lost_allowance_ns = 50'000;
+constexpr uint64_t lost_allowance_ns = 50'000, lost_allowance_blocked_ns = 300'000;
 
 void poll_lost() noexcept {
   // acquire: pairs with watch.
@@ -127,7 +128,10 @@ void poll_lost() noexcept {
   for (Activation** link = &g_watched; Activation* a = *link;) {
     if (a->lost.load(acquire)) {
       uint64_t used = cpu_time(a->tid);
-      if (used - a->lost_cpu_time > lost_allowance_ns) send_signal(a);
+      // Blocked again, it is not to be disturbed, the signal would end its call. If it used much, it only seems so.
+      uint64_t allowed =
+          kernel_state(a) == KernelState::blocked ? lost_allowance_blocked_ns : lost_allowance_ns;
+      if (used - a->lost_cpu_time > allowed) send_signal(a);
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;

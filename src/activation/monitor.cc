@@ -9,6 +9,7 @@
 
 #include "activation/activation.h"
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
@@ -65,15 +66,17 @@ bool owes_attention(OwnerWord w) noexcept {
   return t && t->attention.load(relaxed);
 }
 
-void take_from_blocked(Processor* p, OwnerWord w) noexcept {
+void take_from_blocked(Processor* p, OwnerWord w, KernelState known) noexcept {
   if (!detach(p, w, Detacher::monitor)) return;
-  g_counters.detached_by_monitor.fetch_add(1, relaxed);
+  auto& source = known == KernelState::blocked ? g_counters.detached_by_bpf : g_counters.detached_by_monitor;
+  source.fetch_add(1, relaxed);
   if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
 }
 
 // The owner has used no CPU time for some ticks. Beside other programs one that computes may not run for that long: the
 // kernel is asked; should it not say, the sentinel knows better, if any.
-bool is_blocked(Activation* owner, uint32_t still_ticks) noexcept {
+bool is_blocked(Activation* owner, KernelState known, uint32_t still_ticks) noexcept {
+  if (known != KernelState::unknown) return known == KernelState::blocked;
   TaskState s = ask_task_state(owner->tid);
   if (s != TaskState::unknown) return s == TaskState::blocked;
   return still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u);
@@ -96,13 +99,16 @@ bool tick(Processor* p, uint64_t now) noexcept {
     uint64_t used = owner ? cpu_time(owner->tid) : 0;
     p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
     p->seen_cpu_time = used;
-    if (work && p->still_ticks && is_blocked(owner, p->still_ticks)) {
+    // The clock's word as well: a wake-up may have gone unseen (switch_events.h).
+    KernelState known = kernel_state(owner);
+    if (work && p->still_ticks && is_blocked(owner, known, p->still_ticks)) {
       p->still_ticks = 0;
-      take_from_blocked(p, w);
+      take_from_blocked(p, w, known);
       return true;
     }
     if (work && !p->sentinel_armed.load(relaxed)) arm_sentinel(p);
-    if (signal ? same : g_runtime.quantum && p->same_ticks >= g_ticks_of_slice) {
+    // Who has not used the CPU may be blocked where a signal would end the call with EINTR: the next looks tell.
+    if (signal ? same : g_runtime.quantum && p->same_ticks >= g_ticks_of_slice && !p->still_ticks) {
       if (Activation* a = activation_at(w.activation())) preempt_activation(a);
     }
     // Threads wait here while another processor sleeps: the hints of scheduler.cc have missed it.
@@ -116,7 +122,12 @@ bool tick(Processor* p, uint64_t now) noexcept {
       }
     }
   } else if (w.state() == Owner::in_kernel && same) {
-    if (wake_successor(p, true)) g_counters.monitor_wakes.fetch_add(1, relaxed);
+    // A call that keeps the CPU busy instead of blocking has a time slice like any thread.
+    if (kernel_state(activation_at(w.activation())) == KernelState::runnable &&
+        p->same_ticks < g_ticks_of_slice)
+      g_counters.preempted_left.fetch_add(1, relaxed);
+    else if (wake_successor(p, true))
+      g_counters.monitor_wakes.fetch_add(1, relaxed);
   } else if (w.state() == Owner::idle) {
     kick(p);
   }
@@ -153,7 +164,10 @@ void expire_all(uint64_t now) noexcept {
     OwnerWord w = p->owner_word();
     Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
     if (!a || !p->has_work() || p->probe.due != sched::never) continue;
-    p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
+    if (kernel_state(a) == KernelState::runnable)
+      preempt_activation(a);
+    else
+      p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
   }
 }
 
@@ -167,7 +181,7 @@ void finish_probes(uint64_t now) noexcept {
     if (w.bits != p->probe.owner || p->dispatches.load(relaxed) != p->probe.dispatches) continue;
     Activation* a = activation_at(w.activation());
     if (cpu_time(a->tid) == p->probe.cpu_time)
-      take_from_blocked(p, w);
+      take_from_blocked(p, w, kernel_state(a));
     else
       preempt_activation(a);
   }
@@ -242,6 +256,7 @@ void monitor_main(void* argument) noexcept {
       if (next_tick > now + tick_ns) next_tick = now + tick_ns;
       continue;
     }
+    watch_switch_events(g_monitor);
     bool waiting = false;
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
     if (waiting && g_runtime.processors > 1) balance();
@@ -283,6 +298,7 @@ bool start_monitor() noexcept {
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
+  g_monitor->switches.store(nullptr, relaxed);
   return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
 }
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "activation/activation.h"
+#include "activation/switch_events.h"
 #include "activation/task_state.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
@@ -20,18 +21,36 @@ struct Look {
   uint64_t owner = 0, cpu_time = 0;
 };
 
+// Nothing tells us exactly: judged by CPU clock and /proc.
+bool seems_blocked(const Activation* a, OwnerWord w, int directory, Look* last) noexcept {
+  Look now = {w.bits, cpu_time(a->tid)};
+  bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
+  *last = now;
+  return still && task_state(directory, a->tid) != TaskState::running;
+}
+
+// The owner was only preempted by us.
+void leave_alone(KernelState known) noexcept {
+  if (known == KernelState::runnable) g_counters.preempted_left.fetch_add(1, relaxed);
+  kernel::sys(__NR_sched_yield);
+}
+
 // The owner runs a thread, threads wait, and yet we have the CPU. True: the owner was blocked and has lost the processor.
 bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcept {
   Activation* a = activation_at(w.activation());
   if (!a) return false;
-  Look now = {w.bits, cpu_time(a->tid)};
-  bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
-  *last = now;
-  if (!still || task_state(directory, a->tid) == TaskState::running) {
-    kernel::sys(__NR_sched_yield);  // it was only preempted by us
+  KernelState known = kernel_state(a);
+  if (known == KernelState::runnable ||
+      (known == KernelState::unknown && !seems_blocked(a, w, directory, last))) {
+    leave_alone(known);
     return false;
   }
-  if (detach(p, w, Detacher::sentinel)) return true;
+  if (detach(p, w, Detacher::sentinel)) {
+    auto& source =
+        known == KernelState::blocked ? g_counters.detached_by_bpf : g_counters.detached_by_sentinel;
+    source.fetch_add(1, relaxed);
+    return true;
+  }
   // It has gone on, perhaps into a call that blocks: that is to be seen at once.
   if (p->owner_word().bits != w.bits) return false;
   // Blocked inside the runtime: nothing to be done before it comes back.
@@ -56,7 +75,10 @@ void sentinel_main(void* argument) noexcept {
     bool work = p->has_work();
     if (w.state() == Owner::running && work) {
       if (!look_at_owner(p, w, directory, &last)) continue;
-      g_counters.detached_by_sentinel.fetch_add(1, relaxed);
+    } else if (w.state() == Owner::in_kernel && work &&
+               kernel_state(activation_at(w.activation())) == KernelState::runnable) {
+      leave_alone(KernelState::runnable);  // its call has not blocked
+      continue;
     }
     // fenced: pairs with those who make a thread ready and find us armed; what they did before is seen below.
     p->sentinel_armed.store(0, fenced);

@@ -54,7 +54,7 @@ void answer_questions(void*) noexcept {
   kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
   int directory = open_task_directory();
   kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
-  request_short_slice();
+  take_monitor_class();
   for (;;) {
     uint32_t tid = g_question.load(acquire);  // pairs with ask_task_state
     if (!tid) {

@@ -55,6 +55,21 @@ void parse_quantum(const char* value) noexcept {
   g_config.quantum_ns = ns;
 }
 
+void parse_events(const char* value) noexcept {
+  using activation::Events;
+  constexpr struct {
+    const char* name;
+    Events events;
+  } sources[] = {{"sentinel", Events::sentinel}, {"bpf", Events::bpf}, {"monitor", Events::monitor}};
+  const char* end;
+  for (auto& s : sources) {
+    if (!starts_with(value, s.name, &end) || *end) continue;
+    g_config.events = s.events;
+    return;
+  }
+  reject("UPCALL_EVENTS", value, "sentinel, bpf or monitor is expected");
+}
+
 bool parse_switch(const char* name, const char* value) noexcept {
   const char* end;
   if (starts_with(value, "on", &end) && !*end) return true;
@@ -101,10 +116,7 @@ void read_environment(char** env) noexcept {
     } else if ((v = value_of(*env, "UPCALL_QUANTUM")) && *v) {
       parse_quantum(v);
     } else if ((v = value_of(*env, "UPCALL_EVENTS")) && *v) {
-      const char* rest;
-      g_config.sentinel = starts_with(v, "sentinel", &rest) && !*rest;
-      if (!g_config.sentinel && !(starts_with(v, "monitor", &rest) && !*rest))
-        reject("UPCALL_EVENTS", v, "sentinel or monitor is expected");
+      parse_events(v);
     } else if ((v = value_of(*env, "UPCALL_SHARE")) && *v) {
       const char* rest;
       g_config.share_threads = starts_with(v, "threads", &rest) && !*rest;

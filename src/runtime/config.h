@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "activation/activation.h"
+
 namespace upcall::runtime {
 
 struct Config {
   uint32_t processors = 0;           // 0: as many as the affinity mask has CPUs
   uint64_t quantum_ns = 10'000'000;  // 0: no time slices
-  bool sentinel = true;              // false: the monitor alone looks for unseen blocking
+  activation::Events events = activation::Events::sentinel;
   uint32_t activations = 1024;       // soft cap
   bool share_threads = false;        // beside other programs, processors weigh as much as their threads
   bool symbols = true;               // false: pthread functions are glibc's, on substituted system calls

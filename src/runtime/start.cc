@@ -7,6 +7,7 @@
 #include <new>
 
 #include "activation/signal_frame.h"
+#include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -93,6 +94,18 @@ void main_thread_facts(Thread* t) noexcept {
   if (kernel::sys(__NR_prctl, pr_get_tid_address, &clear) == 0) t->clear_child_tid = clear;
 }
 
+// Asked for: the first thread waits until it is there, or is told why not.
+void start_with_bpf(Activation* a) noexcept {
+  activation::start_switch_events();
+  activation::note_own_switches(a);
+  auto& refusal = g_runtime.bpf_refusal;
+  if (g_counters.bpf_loaded.load(relaxed)) return;
+  (Line() << "BPF is not to be had here (" << (refusal.what ? refusal.what : "no kernel thread for it")
+          << ", error " << refusal.error
+          << "; 'upcall doctor' says more): blocking is noticed by the sentinel")
+      .write();
+}
+
 }  // namespace
 
 bool start_runtime(Thread* t) noexcept {
@@ -101,7 +114,8 @@ bool start_runtime(Thread* t) noexcept {
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   g_runtime.quantum = runtime::g_config.quantum_ns;
   activation::read_program_class();
-  g_runtime.sentinel = runtime::g_config.sentinel && activation::sentinel_is_below();
+  g_runtime.events = runtime::g_config.events;
+  g_runtime.sentinel = g_runtime.events != activation::Events::monitor && activation::sentinel_is_below();
   g_runtime.share_threads = runtime::g_config.share_threads;
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
@@ -143,6 +157,7 @@ bool start_runtime(Thread* t) noexcept {
   activation::hide_program_class();
   g_runtime.started = true;
   install_table(true);
+  if (g_runtime.events == activation::Events::bpf) start_with_bpf(a);
   if (log_on(Topic::start))
     (Line() << "started: " << g_runtime.processors << " processors, " << patch::totals().patched
             << " call sites")

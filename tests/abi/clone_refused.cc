@@ -1,4 +1,4 @@
-// abi: threads=9 least=activations_refused:1 upcall_stderr=no.more.kernel.threads
+// abi: threads=9 counters=activations_refused:1 upcall_stderr=no.more.kernel.threads
 // The system gives no more kernel threads while threads block in the kernel: those that are ready wait for one of the
 // blocked to come back, and go on with it; one line says so; when the limit is gone all is as before.
 #include <sys/resource.h>

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/fence.h"
+#include "kernel/bpf/switches.h"
 #include "linux/linux.h"
 #include "linux/signal.h"
 #include "pthread/hull.h"
@@ -41,7 +42,8 @@ void draw_settings() noexcept {
   s.step_ns = steps[random_below(3)];
   constexpr uint64_t quanta[] = {0, 100'000, 1'000'000, 10'000'000};
   g_runtime.quantum = quanta[random_below(4)];
-  g_runtime.sentinel = !one_in(8);
+  g_runtime.events = one_in(8) ? activation::Events::monitor : activation::Events::sentinel;
+  g_runtime.sentinel = g_runtime.events == activation::Events::sentinel;
   snprintf(
       g_result->settings, sizeof g_result->settings,
       "%u processors, switch %u, stall %u, fall %u, pause %u of %lu, drain %u, background %u, step %lu ns, "
@@ -49,7 +51,7 @@ void draw_settings() noexcept {
       s.processors, s.switch_one_in, s.stall_one_in, s.fall_one_in, s.pause_one_in,
       static_cast<unsigned long>(s.pause_steps), s.drain_one_in, s.background_one_in,
       static_cast<unsigned long>(s.step_ns), static_cast<unsigned long>(g_runtime.quantum / 1000),
-      g_runtime.sentinel);
+      g_runtime.events == activation::Events::sentinel);
 }
 
 void make_processors() noexcept {
@@ -147,4 +149,11 @@ void find_real() noexcept {}
 extern "C" long upcall_clone_process(long, const long*, upcall::sched::Thread*,
                                      const upcall::arch::ChildState*, bool) {
   upcall::sim::fail("a process is made");
+}
+
+// No BPF on this machine.
+extern "C" long upcall_load_switches(switch_table** table, const char** refused) {
+  *table = nullptr;
+  *refused = "simulated";
+  return -38;
 }

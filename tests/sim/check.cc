@@ -255,7 +255,9 @@ void check_quiescent(uint64_t next) noexcept {
     const Processor& p = g_runtime.processor[i];
     OwnerWord w = owner_of(p);
     // The sentinel may be having its pause; without one the monitor's ticks find calls that block.
-    uint64_t bound = !g_runtime.sentinel ? 2'000'000 : peek(p.sentinel_armed) ? 200'000 : 0;
+    uint64_t bound = g_runtime.events == activation::Events::monitor ? 2'000'000
+                     : peek(p.sentinel_armed)                        ? 200'000
+                                                                     : 0;
     bool soon = w.state() == Owner::in_kernel && next - g.now <= bound;
     SIM_CHECK(w.state() == Owner::running || !has_work(p) || soon,
               "lost wake-up: threads are ready on processor %u, which is %s", i,

@@ -88,6 +88,29 @@ TEST_F(ConfigDeathTest, BadProcessors) {
   }
 }
 
+TEST_F(ConfigTest, Events) {
+  using upcall::activation::Events;
+  EXPECT_EQ(Config().events, Events::sentinel);
+  read_one("UPCALL_EVENTS=bpf");
+  EXPECT_EQ(g_config.events, Events::bpf);
+  read_one("UPCALL_EVENTS=sentinel");
+  EXPECT_EQ(g_config.events, Events::sentinel);
+  read_one("UPCALL_EVENTS=monitor");
+  EXPECT_EQ(g_config.events, Events::monitor);
+}
+
+TEST_F(ConfigDeathTest, BadEvents) {
+  for (const char* value : {"bp", "bpfx", "BPF", "sentinel,bpf", "0"}) {
+    EXPECT_EXIT(
+        {
+          read_one(std::string("UPCALL_EVENTS=") + value);
+          _exit(0);
+        },
+        ::testing::ExitedWithCode(2), "UPCALL_EVENTS=.*sentinel, bpf or monitor")
+        << value;
+  }
+}
+
 TEST_F(ConfigTest, Symbols) {
   EXPECT_TRUE(Config().symbols);
   read_one("UPCALL_SYMBOLS=off");

@@ -220,9 +220,9 @@ Finding probe_shadow_stack() {
 }  // namespace
 
 std::vector<Finding> probe_machine() {
-  return {probe_kernel(),        probe_fsgsbase(),    probe_vector_state(), probe_guard(),
-          probe_membarrier(),    probe_slice(),       probe_events(),       probe_rseq(),
-          probe_code_patching(), probe_shadow_stack()};
+  return {probe_kernel(),     probe_fsgsbase(),      probe_vector_state(), probe_guard(),
+          probe_membarrier(), probe_slice(),         probe_events(),       probe_bpf(),
+          probe_rseq(),       probe_code_patching(), probe_shadow_stack()};
 }
 
 }  // namespace upcall::tool

@@ -69,11 +69,10 @@ std::string check_quantum(const std::string& source, const std::string& value) {
 }
 
 std::string check_events(const std::string& source, const std::string& value) {
-  if (value != "sentinel" && value != "monitor") {
+  if (value != "sentinel" && value != "bpf" && value != "monitor") {
     refuse(source, value,
-           "sentinel (a SCHED_IDLE kernel thread for each processor; the default) or monitor (one kernel "
-           "thread that "
-           "looks at intervals)");
+           "sentinel (a SCHED_IDLE kernel thread for each processor), bpf (the same, told by the kernel's "
+           "scheduler) or monitor (one kernel thread that looks at intervals)");
   }
   return value;
 }
