@@ -12,8 +12,9 @@ struct Config {
   uint32_t activations = 1024;       // soft cap
   bool symbols = true;               // false: pthread functions are glibc's, on substituted system calls
   bool stats = false;                // text on standard error at exit
-  const char* stats_file = nullptr;  // JSON; %p is the process id
-  uint64_t stats_pid = 0;            // without %p: the process that may write it, 0: the one that loaded us
+  // JSON; %p is the process id. A copy: programs write over their environment.
+  char stats_file[4096] = {};
+  uint64_t stats_pid = 0;  // without %p: the process that may write it, 0: the one that loaded us
 };
 
 extern Config g_config;
