@@ -444,7 +444,9 @@ FUNCTION upcall_clone_process
         test    %r13, %r13
         jnz     2f
         mov     T_RSP(%r11), %rsp
-2:      mov     T_RBX(%r11), %rbx
+2:      xor     %eax, %eax
+.Lleave:
+        mov     T_RBX(%r11), %rbx
         mov     T_RDX(%r11), %rdx
         mov     T_RSI(%r11), %rsi
         mov     T_RDI(%r11), %rdi
@@ -457,8 +459,16 @@ FUNCTION upcall_clone_process
         mov     T_R14(%r11), %r14
         mov     T_R15(%r11), %r15
         mov     T_RIP(%r11), %rcx
-        xor     %eax, %eax
         jmp     *%rcx
+
+// [[noreturn]] void upcall_leave(Thread*): back to the program with GS 0, not through the runtime's way out.
+FUNCTION upcall_leave
+        mov     %rdi, %r11
+        push    T_FLAGS(%r11)
+        popfq
+        mov     T_RSP(%r11), %rsp
+        mov     T_RAX(%r11), %rax
+        jmp     .Lleave
 
 // The return address of signal frames that the runtime builds on a thread's stack. Its call-frame
 // information says "signal frame", so that unwinders pass through it.
