@@ -92,15 +92,13 @@ void main_thread_facts(Thread* t) noexcept {
 }
 
 // For good: with GS 0 every stub makes the plain call, here and in the threads to come, which inherit it. The call that
-// would have started the runtime is made so, too: its stub's own `syscall` stands before where it goes on.
+// would have started the runtime is made so, too.
 [[noreturn]] void stay_on_kernel_threads(Thread* t) noexcept {
   report_at_exit();  // nothing more is to be told
   g_runtime.symbols = false;
   upcall_gs_is_ours = 0;
-  t->rax = static_cast<uint64_t>(t->nr);
-  t->rip -= 2;
   arch::write_gs(0);
-  upcall_leave(t);
+  upcall_leave(leave_to_stub(t));
 }
 
 }  // namespace

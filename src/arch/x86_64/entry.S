@@ -27,6 +27,8 @@
 upcall_text_begin:
 
 FUNCTION upcall_entry
+        cmpl    $0, %gs:A_IN_RUNTIME
+        jne     .Lnested
         movl    $1, %gs:A_IN_RUNTIME
         mov     %gs:A_CURRENT, %rcx
         mov     %r11, T_RIP(%rcx)
@@ -118,6 +120,11 @@ FUNCTION upcall_entry
         push    %rcx
         popfq
         jmp     .Lresume_load
+
+        // Before the runtime has started the kernel's signals interrupt it: their handlers' calls are plain.
+.Lnested:
+        sub     $2, %r11                        // the stub's own syscall
+        jmp     *%r11
 
         // The processor was taken away while the thread was blocked where we could not see it.
 .Lentry_lost:
