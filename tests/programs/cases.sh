@@ -76,7 +76,7 @@ case_openmp() { step -f output "$WORK/openmp" && same "$OUT/output" "$REF/output
 build_libomp() { clang -O2 -Wall -Wextra -fopenmp=libomp -o "$WORK/libomp" "$WORK/src/openmp.c"; }
 case_libomp() { step -f output "$WORK/libomp" && same "$OUT/output" "$REF/output" 'results differ'; }
 
-build_rust_threads() { "$RUSTC" --edition 2021 -O -o "$WORK/rust_threads" "$WORK/src/rust_threads.rs"; }
+build_rust_threads() { "$RUSTC" --edition 2021 -C opt-level=1 -o "$WORK/rust_threads" "$WORK/src/rust_threads.rs"; }
 case_rust_threads() { step -f output "$WORK/rust_threads" && same "$OUT/output" "$REF/output" 'results differ'; }
 
 build_cpp_threads() { c++ -std=c++20 -O2 -Wall -Wextra -pthread -o "$WORK/cpp_threads" "$WORK/src/cpp_threads.cc"; }

@@ -27,9 +27,12 @@
 upcall_text_begin:
 
 FUNCTION upcall_entry
-        cmpl    $0, %gs:A_IN_RUNTIME
-        jne     .Lnested
-        movl    $1, %gs:A_IN_RUNTIME
+        mov     %gs:A_IN_RUNTIME, %ecx          // flags are live here
+        jrcxz   1f
+        // Before the runtime has started the kernel's signals interrupt it: their handlers' calls are plain.
+        lea     -2(%r11), %r11                  // the stub's own syscall
+        jmp     *%r11
+1:      movl    $1, %gs:A_IN_RUNTIME
         mov     %gs:A_CURRENT, %rcx
         mov     %r11, T_RIP(%rcx)
         mov     %rsp, T_RSP(%rcx)
@@ -120,11 +123,6 @@ FUNCTION upcall_entry
         push    %rcx
         popfq
         jmp     .Lresume_load
-
-        // Before the runtime has started the kernel's signals interrupt it: their handlers' calls are plain.
-.Lnested:
-        sub     $2, %r11                        // the stub's own syscall
-        jmp     *%r11
 
         // The processor was taken away while the thread was blocked where we could not see it.
 .Lentry_lost:
