@@ -31,6 +31,7 @@ constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
 constexpr uint64_t probe_ns = 100'000;
 constexpr int quiet_ticks_before_sleep = 100;
 uint32_t g_ticks_of_slice = 1;  // looks at the same thread after which its time slice is over
+uint32_t g_ticks_of_stall = 1;  // those without CPU time after which it counts as blocked: a slice, or 10 ms
 
 // Signals from handlers of ours, one of each kind, as they would be pending.
 enum : uint32_t { slot_free, slot_filling, slot_full };
@@ -87,7 +88,7 @@ bool tick(Processor* p, uint64_t now) noexcept {
     p->still_ticks = same && used == p->seen_cpu_time ? p->still_ticks + 1 : 0;
     p->seen_cpu_time = used;
     // Beside other programs an owner that computes may not run for some milliseconds: the sentinel knows better, if any.
-    if (work && p->still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u)) {
+    if (work && p->still_ticks >= (g_runtime.sentinel ? g_ticks_of_stall : 2u)) {
       p->still_ticks = 0;
       take_from_blocked(p, w);
       return true;
@@ -210,6 +211,8 @@ void monitor_main(void* argument) noexcept {
   uint64_t tick_ns = longest_tick_ns;
   if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
   g_ticks_of_slice = g_runtime.quantum ? static_cast<uint32_t>(g_runtime.quantum / tick_ns) - 1 : 5;
+  auto ticks_of_10ms = static_cast<uint32_t>(10'000'000 / tick_ns);
+  g_ticks_of_stall = ticks_of_10ms > g_ticks_of_slice + 1 ? ticks_of_10ms - 1 : g_ticks_of_slice;
   uint64_t next_tick = kernel::now() + tick_ns;
   int quiet = 0;
   bool one_more =
