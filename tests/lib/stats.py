@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks the statistics that `upcall run --stats-file` wrote: did Upcall carry the program?
 
-usage: stats.py --processors N --threads N [--pid PID] [--observed N] [--few-kernel-threads]
+usage: stats.py --processors N --threads N|LEAST-MOST [--pid PID] [--observed N] [--few-kernel-threads]
                 [--by-children N|N+] FILE...
 
 One FILE per process. --by-children: the children of PID make N threads in all, or at least N. Prints a line `threads=N kernel=N unpatched=N:...` for the process PID (with --by-children for all), then a
@@ -46,7 +46,8 @@ def check_process(stats, args, problem):
 def check_main(stats, args, problem):
     """What holds for the process that the test started."""
     created = stats["threads_created"]
-    if created != args.threads:
+    least, _, most = args.threads.partition("-")
+    if not int(least) <= created <= int(most or least):
         problem(f"{created} threads ran, but the program makes {args.threads}")
     if args.by_children and created == 0:
         return  # the runtime has not even started in it
@@ -66,7 +67,7 @@ def check_main(stats, args, problem):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--processors", type=int, required=True)
-    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--threads", required=True)
     parser.add_argument("--pid", type=int, default=0)
     parser.add_argument("--observed", type=int, default=0)
     parser.add_argument("--few-kernel-threads", action="store_true")
