@@ -33,6 +33,7 @@ constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
 constexpr uint64_t probe_ns = 100'000;
 constexpr int quiet_ticks_before_sleep = 100;
 uint32_t g_ticks_of_slice = 1;  // looks at the same thread after which its time slice is over
+uint32_t g_ticks_of_stall = 1;  // those without CPU time after which it counts as blocked: a slice, or 10 ms
 
 // Signals from handlers of ours, one of each kind, as they would be pending.
 enum : uint32_t { slot_free, slot_filling, slot_full };
@@ -79,7 +80,7 @@ bool is_blocked(Activation* owner, KernelState known, uint32_t still_ticks) noex
   if (known != KernelState::unknown) return known == KernelState::blocked;
   TaskState s = ask_task_state(owner->tid);
   if (s != TaskState::unknown) return s == TaskState::blocked;
-  return still_ticks >= (g_runtime.sentinel ? g_ticks_of_slice : 2u);
+  return still_ticks >= (g_runtime.sentinel ? g_ticks_of_stall : 2u);
 }
 
 // True: the processor has threads that wait for it, or one with a signal to handle.
@@ -232,6 +233,8 @@ void monitor_main(void* argument) noexcept {
   uint64_t tick_ns = longest_tick_ns;
   if (g_runtime.quantum && g_runtime.quantum / 2 < tick_ns) tick_ns = g_runtime.quantum / 2;
   g_ticks_of_slice = g_runtime.quantum ? static_cast<uint32_t>(g_runtime.quantum / tick_ns) - 1 : 5;
+  auto ticks_of_10ms = static_cast<uint32_t>(10'000'000 / tick_ns);
+  g_ticks_of_stall = ticks_of_10ms > g_ticks_of_slice + 1 ? ticks_of_10ms - 1 : g_ticks_of_slice;
   uint64_t next_tick = kernel::now() + tick_ns;
   int quiet = 0;
   bool one_more =

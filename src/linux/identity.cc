@@ -131,6 +131,12 @@ Thread* sys_prctl(Thread* t) noexcept {
     }
     case PR_GET_NAME:
       return answer(t, upcall_copy_user(user, t->name, sizeof t->name) ? -e_fault : 0);
+    case PR_GET_TID_ADDRESS: {
+      // The kernel's answer is about the activation; whether it knows the question at all is its own affair.
+      uint64_t of_activation;
+      if (long r = kernel::sys(__NR_prctl, PR_GET_TID_ADDRESS, &of_activation)) return answer(t, r);
+      return answer(t, upcall_copy_user(user, &t->clear_child_tid, sizeof t->clear_child_tid) ? -e_fault : 0);
+    }
     default:
       return pass(t);
   }

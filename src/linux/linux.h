@@ -26,6 +26,12 @@ inline Thread* answer(Thread* t, long result) noexcept {
 }
 // The call as the program made it, on this kernel thread.
 Thread* pass(Thread* t) noexcept;
+// The call by its stub's own `syscall`, which stands before where the program goes on, outside the runtime.
+inline Thread* leave_to_stub(Thread* t) noexcept {
+  t->rip -= 2;
+  t->rax = static_cast<uint64_t>(t->nr);
+  return t;
+}
 inline long raw_call(const Thread* t) noexcept {
   return kernel::raw_syscall(t->nr, static_cast<long>(t->rdi), static_cast<long>(t->rsi),
                              static_cast<long>(t->rdx), static_cast<long>(t->r10), static_cast<long>(t->r8),

@@ -190,7 +190,8 @@ bool wants_substitution(long nr) noexcept {
 }
 
 void install_table(bool started) noexcept {
-  for (Handler& h : upcall_syscall_table) h = pass;
+  // Not from here before the start: handlers of the kernel's signals interrupt the call, and make calls themselves.
+  for (Handler& h : upcall_syscall_table) h = started ? pass : leave_to_stub;
   if (started) {
     for (int nr : blocking) upcall_syscall_table[nr] = may_block;
     for (const Entry& e : entries) upcall_syscall_table[e.nr] = e.handler;

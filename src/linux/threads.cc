@@ -69,7 +69,7 @@ bool is_thread(uint64_t flags) noexcept {
 }
 
 Thread* clone_thread(Thread* t, const CloneRequest& c) noexcept {
-  if (!activation::g_runtime.started && !start_runtime(t)) return pass(t);
+  if (!activation::g_runtime.started && !start_runtime(t)) return answer(t, -e_again);
   return answer(t, make_thread(t, c));
 }
 

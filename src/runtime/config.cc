@@ -102,6 +102,15 @@ void parse_topics(const char* value) noexcept {
   }
 }
 
+// setproctitle and its like write over the strings that the program was started with.
+template <size_t size>
+void copy_path(const char* name, const char* value, char (&to)[size]) noexcept {
+  size_t n = 0;
+  while (n < size && value[n]) to[n] = value[n], ++n;
+  if (n == size) reject(name, value, "shorter than 4096 characters is expected");
+  to[n] = 0;
+}
+
 }  // namespace
 
 void read_environment(char** env) noexcept {
@@ -133,7 +142,7 @@ void read_environment(char** env) noexcept {
     } else if ((v = value_of(*env, "UPCALL_STATS")) && *v) {
       g_config.stats = *v != '0';
     } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {
-      g_config.stats_file = v;
+      copy_path("UPCALL_STATS_FILE", v, g_config.stats_file);
     } else if ((v = value_of(*env, "UPCALL_STATS_PID")) && *v) {
       const char* rest;
       parse_number(v, &g_config.stats_pid, &rest);

@@ -15,8 +15,9 @@ struct Config {
   bool share_threads = false;        // beside other programs, processors weigh as much as their threads
   bool symbols = true;               // false: pthread functions are glibc's, on substituted system calls
   bool stats = false;                // text on standard error at exit
-  const char* stats_file = nullptr;  // JSON; %p is the process id
-  uint64_t stats_pid = 0;            // without %p: the process that may write it, 0: the one that loaded us
+  // JSON; %p is the process id. A copy: programs write over their environment.
+  char stats_file[4096] = {};
+  uint64_t stats_pid = 0;  // without %p: the process that may write it, 0: the one that loaded us
 };
 
 extern Config g_config;

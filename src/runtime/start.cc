@@ -29,7 +29,6 @@ using activation::g_runtime;
 
 namespace {
 
-bool g_usable = false;
 Thread* g_main = nullptr;
 activation::Activation* g_first = nullptr;
 
@@ -106,10 +105,19 @@ void start_with_bpf(Activation* a) noexcept {
       .write();
 }
 
+// For good: with GS 0 every stub makes the plain call, here and in the threads to come, which inherit it. The call that
+// would have started the runtime is made so, too.
+[[noreturn]] void stay_on_kernel_threads(Thread* t) noexcept {
+  report_at_exit();  // nothing more is to be told
+  g_runtime.symbols = false;
+  upcall_gs_is_ours = 0;
+  arch::write_gs(0);
+  upcall_leave(leave_to_stub(t));
+}
+
 }  // namespace
 
 bool start_runtime(Thread* t) noexcept {
-  if (!g_usable) return false;
   Activation* a = activation::self();
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   g_runtime.quantum = runtime::g_config.quantum_ns;
@@ -123,9 +131,7 @@ bool start_runtime(Thread* t) noexcept {
     (Line() << "thread calls at " << patch::totals().critical_unpatched
             << " places could not be redirected (UPCALL_LOG=patch lists them); running on kernel threads")
         .write();
-    g_usable = false;
-    g_runtime.symbols = false;
-    return false;
+    stay_on_kernel_threads(t);
   }
   if (!make_processors(choose_processors())) return false;
   register_membarrier();
@@ -219,7 +225,6 @@ __attribute__((constructor)) void load(int, char**, char** env) {
   install_table(false);
   patch::configure({reinterpret_cast<void*>(&upcall_entry), wants_substitution});
   patch::patch_process(log_on(Topic::syscall) ? patch::Phase::all : patch::Phase::thread_creation);
-  g_usable = true;
   g_runtime.symbols = runtime::g_config.symbols;
 }
 

@@ -197,7 +197,7 @@ namespace {
 // One file for one process: children do not overwrite it, unless each has its own (%p).
 bool may_write_file() noexcept {
   const char* pattern = runtime::g_config.stats_file;
-  if (!pattern) return false;
+  if (!*pattern) return false;
   for (const char* s = pattern; *s; ++s)
     if (s[0] == '%' && s[1] == 'p') return true;
   return static_cast<uint64_t>(g_runtime.pid) == runtime::g_config.stats_pid;
@@ -222,7 +222,7 @@ void reset_counters() noexcept {
 }
 
 void report_at_exit() noexcept {
-  if (!runtime::g_config.stats && !runtime::g_config.stats_file && !log_on(Topic::sched)) return;
+  if (!runtime::g_config.stats && !*runtime::g_config.stats_file && !log_on(Topic::sched)) return;
   if (g_reported.exchange(1, relaxed)) return;
   if (!g_runtime.pid) g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   if (log_on(Topic::sched)) write_events();

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Checks the statistics that `upcall run --stats-file` wrote: did Upcall carry the program?
 
-usage: stats.py --processors N --threads N [--at-least] [--pid PID] [--observed N] [--few-kernel-threads] FILE...
+usage: stats.py --processors N --threads N|LEAST-MOST [--pid PID] [--observed N] [--few-kernel-threads]
+                [--by-children N|N+] FILE...
 
-One FILE per process. Prints a line `threads=N kernel=N unpatched=N:...` for the process PID (or the first one), then a
+One FILE per process. --by-children: the children of PID make N threads in all, or at least N. Prints a line `threads=N kernel=N unpatched=N:...` for the process PID (with --by-children for all), then a
 line `problem: ...` for everything that is not as it should be; the exit status is 1 if there is any.
 """
 import argparse
@@ -47,8 +48,11 @@ def check_process(stats, args, problem):
 def check_main(stats, args, problem):
     """What holds for the process that the test started."""
     created = stats["threads_created"]
-    if created < args.threads or (created != args.threads and not args.at_least):
-        problem(f"{created} threads ran, but the program makes {'at least ' if args.at_least else ''}{args.threads}")
+    least, _, most = args.threads.partition("-")
+    if not int(least) <= created <= int(most or least):
+        problem(f"{created} threads ran, but the program makes {args.threads}")
+    if args.by_children and created == 0:
+        return  # the runtime has not even started in it
     if stats["kernel_threads_peak"] < args.observed:
         problem(f"/proc showed {args.observed} kernel threads, the statistics know of {stats['kernel_threads_peak']}")
     # Threads that wait for each other in user space need no kernel thread each.
@@ -65,11 +69,11 @@ def check_main(stats, args, problem):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--processors", type=int, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--at-least", action="store_true")
+    parser.add_argument("--threads", required=True)
     parser.add_argument("--pid", type=int, default=0)
     parser.add_argument("--observed", type=int, default=0)
     parser.add_argument("--few-kernel-threads", action="store_true")
+    parser.add_argument("--by-children")
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
 
@@ -83,16 +87,23 @@ def main():
     main_process = next((p for p in processes if p.get("pid") == args.pid), None)
     if main_process is None:
         problems.append(f"no statistics of process {args.pid}")
-        print("threads=0 kernel=0 unpatched=")
     for stats in processes:
         who = "" if stats is main_process else f"child {stats.get('pid')}: "
         whole = check_process(stats, args, lambda text: problems.append(who + text))
         if stats is main_process:
             if whole:
                 check_main(stats, args, problems.append)
-            sites = collections.Counter(os.path.basename(str(s.get("object"))) for s in stats.get("unpatched", []))
-            print(f"threads={stats.get('threads_created', 0)} kernel={stats.get('kernel_threads_peak', 0)} unpatched="
-                  + ",".join(f"{name}:{count}" for name, count in sorted(sites.items())))
+    shown = processes if args.by_children else [main_process] if main_process else []
+    if args.by_children:
+        made = sum(stats.get("threads_created", 0) for stats in processes if stats is not main_process)
+        least = int(args.by_children.rstrip("+"))
+        if made < least or (made > least and not args.by_children.endswith("+")):
+            problems.append(f"the children ran {made} threads, but they make {args.by_children}")
+    sites = {(os.path.basename(str(s.get("object"))), s.get("offset")) for p in shown for s in p.get("unpatched", [])}
+    count = collections.Counter(name for name, _ in sites)
+    print(f"threads={sum(p.get('threads_created', 0) for p in shown)} "
+          f"kernel={max((p.get('kernel_threads_peak', 0) for p in shown), default=0)} unpatched="
+          + ",".join(f"{name}:{n}" for name, n in sorted(count.items())))
     for text in problems:
         print("problem:", text)
     sys.exit(1 if problems else 0)

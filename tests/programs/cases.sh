@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# The programs, one function each. A case runs twice, plain and on Upcall; see `run` for what it may use.
+# The programs, one function each. A case runs plain and on Upcall; see `run` for what it may use. build_NAME, where
+# there is one, compiles what case_NAME runs.
 
 # pack_and_unpack PACK UNPACK: what Upcall packs is unpacked plain, and the other way.
 pack_and_unpack() {
@@ -22,10 +23,11 @@ case_sort() {
   step stable sort --parallel=4 -S 600M -s -k2,2 "$LINES_FILE" && same "$OUT/stable" "$REF/stable" 'stably sorted lines differ'
 }
 
-# python_tests MODULE LEAST: Debian's own test module; every test that passes plain must pass, at least LEAST do.
+# python_tests MODULE LEAST [THREADS]: Debian's own test module; every test that passes plain must pass, at least LEAST
+# do. THREADS others, if given, call each other meanwhile.
 python_tests() {
   local lost
-  step tests "$PYTHON" "$WORK/src/run_unittest.py" "test.$1" "$OUT/outcomes"
+  step tests "$PYTHON" "$WORK/src/run_unittest.py" "test.$1" "$OUT/outcomes" "${@:3}"
   [ -f "$OUT/outcomes" ] || { problem "$1 did not get to its end; the last it said: $(tail -n 1 "$OUT/tests.err")"; return; }
   if [ "$MODE" = plain ]; then
     [ "$(grep -c '^ok ' "$OUT/outcomes")" -ge "$2" ] ||
@@ -43,6 +45,9 @@ case_test_threading() { python_tests test_threading 150; }
 case_test_thread() { python_tests test_thread 20; }
 case_test_queue() { python_tests test_queue 45; }
 case_test_threading_local() { python_tests test_threading_local 18; }
+case_test_threadsignals() { python_tests test_threadsignals 6; }
+# It makes no threads of its own: fork, vfork and pipes beside some that others make.
+case_test_subprocess() { python_tests test_subprocess 250 3; }
 
 case_python_queues() {
   step -f output "$PYTHON" "$WORK/src/python_queues.py" && same "$OUT/output" "$REF/output" 'results differ'
@@ -64,9 +69,46 @@ case_sysbench_mutex() {
     sysbench_events mutex 256
 }
 
+build_openmp() { cc -O2 -Wall -Wextra -fopenmp -o "$WORK/openmp" "$WORK/src/openmp.c"; }
 case_openmp() { step -f output "$WORK/openmp" && same "$OUT/output" "$REF/output" 'results differ'; }
 
+# The same program with LLVM's runtime, whose threads spin and yield before they sleep. How many make up the nested teams
+# depends on which are free by then.
+build_libomp() { clang -O2 -Wall -Wextra -fopenmp=libomp -o "$WORK/libomp" "$WORK/src/openmp.c"; }
+case_libomp() { step -f -t 7-15 output "$WORK/libomp" && same "$OUT/output" "$REF/output" 'results differ'; }
+
+build_rust_threads() { "$RUSTC" --edition 2021 -C opt-level=1 -o "$WORK/rust_threads" "$WORK/src/rust_threads.rs"; }
+case_rust_threads() { step -f output "$WORK/rust_threads" && same "$OUT/output" "$REF/output" 'results differ'; }
+
+build_cpp_threads() { c++ -std=c++20 -O2 -Wall -Wextra -pthread -o "$WORK/cpp_threads" "$WORK/src/cpp_threads.cc"; }
 case_cpp_threads() {
   step -f output "$WORK/cpp_threads" && same "$OUT/output" "$REF/output" 'results differ'
   [ "$MODE" = plain ] || [ "$threads" -ge 30000 ] || problem "$threads threads instead of 30,000 and a few"
+}
+
+# stress LABEL STRESSOR OPERATIONS THREADS OPTION...: two workers, processes of their own, do exactly so many.
+stress() {
+  local label=$1 stressor=$2 operations=$3 by_children=$4
+  shift 4
+  step -c "$by_children" "$label" stress-ng "--$stressor" 2 "--$stressor-ops" "$operations" --timeout 60 --verify \
+    --metrics --log-file "$OUT/$label.log" --temp-path "$OUT" "$@"
+  grep -qE "metrc: .* $stressor +$operations " "$OUT/$label.log" ||
+    problem "$label: not $operations operations: $(grep -E "metrc: .* $stressor " "$OUT/$label.log")"
+  grep -q 'successful run completed' "$OUT/$label.log" || problem "$label: $(grep -E 'fail|error' "$OUT/$label.log" | head -n 3)"
+}
+
+case_stress_ng() {
+  # It creates, asks about and joins them, 64 at a time.
+  stress pthread pthread 6000 6000 --pthread-max 64
+}
+
+# memcached serves connections over loopback that check every value; then SIGTERM.
+case_memcached() {
+  local client
+  rm -f "$OUT/port"
+  timeout 120 "$PYTHON" "$WORK/src/memcached_load.py" "$OUT/port" >"$OUT/load" 2>&1 &
+  client=$!
+  step server env MEMCACHED_PORT_FILENAME="$OUT/port" memcached -u root -l 127.0.0.1 -p -1 -t 4 -m 64
+  wait $client || problem "the client: $(tail -n 3 "$OUT/load")"
+  same "$OUT/load" "$REF/load" 'what the client counted differs'
 }

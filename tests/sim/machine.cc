@@ -67,6 +67,13 @@ KernelThread* highest(KernelThread** candidates, int n) noexcept {
   return best;
 }
 
+// Somebody sleeps in the middle of something, for another kernel thread to go on (wait_step).
+bool waits_for_another() noexcept {
+  for (int i = 0; i < g.count; ++i)
+    if (g.thread[i].why == Why::asleep && !g.thread[i].background) return true;
+  return false;
+}
+
 // One of those that can run. A stalled one stands for a kernel thread that its CPU has left for another program.
 KernelThread* choose(KernelThread* except) noexcept {
   for (;;) {
@@ -98,7 +105,7 @@ KernelThread* choose(KernelThread* except) noexcept {
     }
     if (g.next_due > g.now) {
       drain_all();
-      check_quiescent(g.next_due);
+      if (!waits_for_another()) check_quiescent(g.next_due);
       g.now = g.next_due;
     }
     wake_due();

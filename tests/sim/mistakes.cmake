@@ -14,7 +14,7 @@ sim_mistake(idle_fence activation/scheduler.cc 12000
   --focus calling --processors 1)
 
 # An activation whose processor was claimed from its sleep is put into the pool by the claimant, once.
-sim_mistake(adopted_twice activation/scheduler.cc 2000
+sim_mistake(adopted_twice activation/scheduler.cc 30000
   [[for (uint32_t i = 200; !a->adopted.load(acquire); ++i) wait_step(i);
     park_wait(a);]]
   [[park(a);]])

@@ -61,6 +61,7 @@ long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*
 long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a,
                              uint64_t b, uint64_t c) noexcept;
 [[noreturn]] void upcall_resume(upcall::sched::Thread*);
+[[noreturn]] void upcall_leave(upcall::sched::Thread*);
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);
 int upcall_load_user32(const uint32_t* address, uint32_t* value);

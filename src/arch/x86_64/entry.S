@@ -27,7 +27,12 @@
 upcall_text_begin:
 
 FUNCTION upcall_entry
-        movl    $1, %gs:A_IN_RUNTIME
+        mov     %gs:A_IN_RUNTIME, %ecx          // flags are live here
+        jrcxz   1f
+        // Before the runtime has started the kernel's signals interrupt it: their handlers' calls are plain.
+        lea     -2(%r11), %r11                  // the stub's own syscall
+        jmp     *%r11
+1:      movl    $1, %gs:A_IN_RUNTIME
         mov     %gs:A_CURRENT, %rcx
         mov     %r11, T_RIP(%rcx)
         mov     %rsp, T_RSP(%rcx)
@@ -449,7 +454,9 @@ FUNCTION upcall_clone_process
         test    %r13, %r13
         jnz     2f
         mov     T_RSP(%r11), %rsp
-2:      mov     T_RBX(%r11), %rbx
+2:      xor     %eax, %eax
+.Lleave:
+        mov     T_RBX(%r11), %rbx
         mov     T_RDX(%r11), %rdx
         mov     T_RSI(%r11), %rsi
         mov     T_RDI(%r11), %rdi
@@ -462,8 +469,16 @@ FUNCTION upcall_clone_process
         mov     T_R14(%r11), %r14
         mov     T_R15(%r11), %r15
         mov     T_RIP(%r11), %rcx
-        xor     %eax, %eax
         jmp     *%rcx
+
+// [[noreturn]] void upcall_leave(Thread*): back to the program with GS 0, not through the runtime's way out.
+FUNCTION upcall_leave
+        mov     %rdi, %r11
+        push    T_FLAGS(%r11)
+        popfq
+        mov     T_RSP(%r11), %rsp
+        mov     T_RAX(%r11), %rax
+        jmp     .Lleave
 
 // The return address of signal frames that the runtime builds on a thread's stack. Its call-frame
 // information says "signal frame", so that unwinders pass through it.

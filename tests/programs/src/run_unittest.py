@@ -1,8 +1,13 @@
 """Runs one of Python's own test modules and writes `outcome test-id` lines, sorted, to a file.
 
-usage: run_unittest.py MODULE FILE
+usage: run_unittest.py MODULE FILE [THREADS]
+
+THREADS threads hand a token around meanwhile: what forks, does so beside them.
 """
+import queue
 import sys
+import threading
+import time
 import unittest
 
 
@@ -40,9 +45,43 @@ class Outcomes(unittest.TextTestResult):
         super().addExpectedFailure(test, err)
 
 
+class Ring:
+    """Threads that hand a number around and add one each; a few hundred times a second."""
+
+    def __init__(self, size):
+        self.queues = [queue.SimpleQueue() for _ in range(size)]
+        self.turns = [0] * size
+        self.last = 0
+        self.threads = [threading.Thread(target=self.carry, args=(i,), daemon=True) for i in range(size)]
+        for thread in self.threads:
+            thread.start()
+        self.queues[0].put(0)
+
+    def carry(self, place):
+        inbox, outbox = self.queues[place], self.queues[(place + 1) % len(self.queues)]
+        while (token := inbox.get()) is not None:
+            self.turns[place] += 1
+            self.last = token + 1
+            time.sleep(0.001)
+            outbox.put(token + 1)
+        outbox.put(None)
+
+    def stop(self):
+        # The rest of the ring hears of it from the one before.
+        self.queues[0].put(None)
+        for thread in self.threads:
+            thread.join(30)
+        alive = sum(thread.is_alive() for thread in self.threads)
+        if alive or self.last < 3 or self.last != sum(self.turns):
+            sys.exit(f"the ring of threads: {alive} did not end, {self.last} hand-overs, {self.turns}")
+
+
 if __name__ == "__main__":
+    ring = Ring(int(sys.argv[3])) if len(sys.argv) > 3 else None
     suite = unittest.defaultTestLoader.loadTestsFromName(sys.argv[1])
     result = unittest.TextTestRunner(resultclass=Outcomes, verbosity=2).run(suite)
+    if ring:
+        ring.stop()
     with open(sys.argv[2], "w") as f:
         for name, outcome in sorted(result.outcomes.items()):
             f.write(f"{outcome} {name}\n")
