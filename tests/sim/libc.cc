@@ -146,8 +146,8 @@ int sim_mutex_clocklock(pthread_mutex_t* m, uint64_t deadline) {
   holder_of(m) = me();
   return 0;
 }
-int sim_mutex_lock(pthread_mutex_t* m) { return sim_mutex_clocklock(m, ~0ull); }
-int sim_mutex_unlock(pthread_mutex_t* m) {
+int sim_mutex_lock(pthread_mutex_t* m) noexcept { return sim_mutex_clocklock(m, ~0ull); }
+int sim_mutex_unlock(pthread_mutex_t* m) noexcept {
   SIM_CHECK(holder_of(m) == me(), "thread %d gives back a mutex that it does not hold", me()->index);
   holder_of(m) = nullptr;
   if (word_of(m)->exchange(0, release) == 2) futex(m, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
