@@ -127,7 +127,7 @@ struct alignas(64) Processor {
 
 // Who notices that an activation has blocked where nothing announces it.
 enum class Events : uint8_t {
-  sentinel,   // a SCHED_IDLE kernel thread, judging by CPU clocks and /proc
+  sentinel,  // a SCHED_IDLE kernel thread, judging by CPU clocks and /proc
   bpf,     // the same, told by the kernel's scheduler; where that is refused, as sentinel, and a line says so
   monitor  // the monitor alone
 };

@@ -19,25 +19,25 @@
   X(signals_delivered, "signal handlers run on threads")
 
 // Kept once, with atomic additions: rare events, or from outside any processor.
-#define UPCALL_GLOBAL_COUNTERS(X)                                                              \
-  X(sentinel_wakes, "hand-overs started by a sentinel")                                        \
-  X(detached_by_sentinel,                                                                      \
-    "activations blocked unseen (page fault, call not substituted), found by a sentinel")      \
-  X(detached_by_monitor, "the same, found by the monitor")                                     \
-  X(detached_by_bpf, "the same, known from the kernel's scheduler events")                     \
-  X(preempted_left, "looks at an owner that by these events was only preempted: left alone")   \
-  X(bpf_loaded, "1: the scheduler's events are read (BPF)")                                    \
-  X(bpf_lost, "1: they have stopped coming")                                                   \
-  X(taken_back, "of these, activations that had their processor back on return")               \
-  X(surrendered, "of these, activations that left their thread to others on return")           \
-  X(monitor_wakes, "hand-overs started by the monitor")                                        \
-  X(activations_created, "kernel threads made to run threads, the first included")             \
-  X(beyond_cap, "of these, made beyond the soft cap (--activations)")                          \
-  X(activations_refused, "kernel threads that the system did not give")                        \
-  X(helpers, "monitor, sentinels, keeper of BPF programs: kernel threads that run no thread")  \
-  X(weight_changes, "times a kernel thread was given another weight (--share threads)")        \
-  X(bound_threads, "threads tied to a kernel thread of their own")                             \
-  X(stacks_pooled, "stacks handed out by the pool")                                            \
+#define UPCALL_GLOBAL_COUNTERS(X)                                                             \
+  X(sentinel_wakes, "hand-overs started by a sentinel")                                       \
+  X(detached_by_sentinel,                                                                     \
+    "activations blocked unseen (page fault, call not substituted), found by a sentinel")     \
+  X(detached_by_monitor, "the same, found by the monitor")                                    \
+  X(detached_by_bpf, "the same, known from the kernel's scheduler events")                    \
+  X(preempted_left, "looks at an owner that by these events was only preempted: left alone")  \
+  X(bpf_loaded, "1: the scheduler's events are read (BPF)")                                   \
+  X(bpf_lost, "1: they have stopped coming")                                                  \
+  X(taken_back, "of these, activations that had their processor back on return")              \
+  X(surrendered, "of these, activations that left their thread to others on return")          \
+  X(monitor_wakes, "hand-overs started by the monitor")                                       \
+  X(activations_created, "kernel threads made to run threads, the first included")            \
+  X(beyond_cap, "of these, made beyond the soft cap (--activations)")                         \
+  X(activations_refused, "kernel threads that the system did not give")                       \
+  X(helpers, "monitor, sentinels, keeper of BPF programs: kernel threads that run no thread") \
+  X(weight_changes, "times a kernel thread was given another weight (--share threads)")       \
+  X(bound_threads, "threads tied to a kernel thread of their own")                            \
+  X(stacks_pooled, "stacks handed out by the pool")                                           \
   X(stacks_mapped, "stacks that the pool had to add memory for")
 
 namespace upcall {

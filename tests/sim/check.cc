@@ -270,6 +270,32 @@ void check_quiescent(uint64_t next) noexcept {
   g.quiet = false;
 }
 
+// What happened to one activation happened in turn, by the events' numbers: it lost its processor in the kernel, it came back.
+// A number that is not there was left out, or its event is on its way, and may be of any activation.
+static void check_upcalls() noexcept {
+  using activation::Upcall;
+  enum class Last : uint8_t { unknown, blocked, other };
+  static Last last[4096];
+  uint64_t latencies = 0, taken = activation::upcalls(Upcall::activation_blocked);
+  activation::Event e;
+  for (uint64_t n = 1; n <= activation::last_event(); ++n) {
+    if (!activation::read_event(n, &e)) {
+      __builtin_memset(last, 0, sizeof last);
+      continue;
+    }
+    SIM_CHECK(e.sequence == n && e.activation < 4096, "event %lu is damaged", static_cast<unsigned long>(n));
+    Last& was = last[e.activation];
+    SIM_CHECK(was == Last::unknown || (was == Last::blocked) == (e.kind == Upcall::activation_unblocked),
+              "upcall %lu of activation %u is out of turn", static_cast<unsigned long>(n), e.activation);
+    was = e.kind == Upcall::activation_blocked ? Last::blocked : Last::other;
+  }
+  for (uint32_t i = 0; i < g_runtime.processors; ++i)
+    for (uint64_t count : g_runtime.processor[i].take_over_latency.count) latencies += count;
+  // Each processor may be between the two.
+  SIM_CHECK(latencies <= taken && taken <= latencies + g_runtime.processors, "%lu take-overs, %lu latencies",
+            static_cast<unsigned long>(taken), static_cast<unsigned long>(latencies));
+}
+
 void finish() noexcept {
   g.quiet = true;
   for (int i = 1; i < g_user_count; ++i) {
@@ -280,6 +306,7 @@ void finish() noexcept {
   g_result->steps = g.steps;
   g_result->owner_checks = g.owner_checks;
   g_result->quiet_checks = g.quiet_checks;
+  check_upcalls();
   auto& c = g_counters;
   g_result->handovers = activation::upcalls(activation::Upcall::activation_blocked);
   g_result->detached = peek(c.detached_by_sentinel) + peek(c.detached_by_monitor);

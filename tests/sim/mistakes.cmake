@@ -62,3 +62,28 @@ sim_mistake(steal_fence sched/ready_queue.h 12000
       heavy_fence();]]
   [[q_.revoked_.store(1, relaxed);]]
   --focus creating --processors 3)
+
+# An upcall is numbered before the step that makes it true.
+sim_mistake(numbered_late activation/activation.cc 2000
+  [[Event e = blocked ? blocked_event(p, blocked) : new_event(Upcall::add_processor, p->index, a->index, 0);
+  uint64_t since = blocked ? blocked->blocked_at.load(relaxed) : 0;
+  // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  uint64_t woken = a->woken_at.load(relaxed);
+  if (woken > since) since = woken;
+  if (blocked) p->taken_over = since ? since : arch::tsc();
+  a->woken_at.store(0, relaxed);
+  deliver(e);]]
+  [[uint64_t since = blocked ? blocked->blocked_at.load(relaxed) : 0;
+  // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
+  if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
+    return false;
+  g_runtime.sleeping.fetch_sub(1, relaxed);
+  uint64_t woken = a->woken_at.load(relaxed);
+  if (woken > since) since = woken;
+  if (blocked) p->taken_over = since ? since : arch::tsc();
+  a->woken_at.store(0, relaxed);
+  Event e = blocked ? blocked_event(p, blocked) : new_event(Upcall::add_processor, p->index, a->index, 0);
+  deliver(e);]])

@@ -156,6 +156,7 @@ long carry_out(long nr, long a, long b, long c, long d) noexcept {
 const char* role_of(const void* argument) noexcept {
   if (!argument) return "answers";  // activation/task_state.cc
   const activation::Runtime& r = activation::g_runtime;
+  if (!argument) return "helper";
   if (argument >= r.processor && argument < r.processor + r.processors) return "sentinel";
   return static_cast<const Activation*>(argument)->is_monitor ? "monitor" : "activation";
 }

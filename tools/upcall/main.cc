@@ -89,9 +89,8 @@ void add_run(CLI::App& app, RunSettings& run) {
   command->add_option("--quantum", run.quantum, "Time slice when others wait: 10ms if not given; 0: none")
       ->option_text("TIME");
   command
-      ->add_option(
-          "--events", run.events,
-          "How blocking that no call announces is noticed: sentinel (if not given), bpf or monitor")
+      ->add_option("--events", run.events,
+                   "How blocking that no call announces is noticed: sentinel (if not given), bpf or monitor")
       ->option_text("HOW");
   command
       ->add_option("--activations", run.activations,

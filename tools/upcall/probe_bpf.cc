@@ -52,7 +52,8 @@ Finding probe_bpf() {
             "the sentinel judges by CPU clocks and /proc",
             "blocking that no call announces is noticed later beside busy programs"};
   }
-  return {Finding::Level::good, "scheduler events", "BPF programs load, events arrive", "by --events bpf", ""};
+  return {Finding::Level::good, "scheduler events", "BPF programs load, events arrive", "by --events bpf",
+          ""};
 }
 
 }  // namespace upcall::tool
