@@ -244,6 +244,10 @@ bool spawn_activation(Processor* p) noexcept {
 long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
+  // A fork would make its pages copy-on-write: a sentinel that faults there, and then has no CPU for long, keeps others
+  // waiting for the memory's lock. The child starts helpers of its own.
+  constexpr int dont_fork = 10;  // madvise
+  kernel::sys(__NR_madvise, static_cast<void*>(stack), stack_bytes, dont_fork);
   long r = clone_quietly(stack + stack_bytes, f, argument, tid);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
@@ -337,6 +341,7 @@ void forget_others(Activation* survivor) noexcept {
   uint32_t n = g_count.load(relaxed);
   for (uint32_t i = 0; i < n; ++i)
     if (g_table[i].load(relaxed) != survivor) g_table[i].store(nullptr, relaxed);
+  g_retired.store(nullptr, relaxed);  // it is not in the table any more
 }
 
 }  // namespace upcall::activation

@@ -103,7 +103,7 @@ struct alignas(64) Processor {
   Activation* pool = nullptr;  // parked activations
   atomic<Activation*> standby{
       nullptr};  // one of them, to be had without the lock: by the sentinel, which takes none
-  atomic<uint32_t> preempt_in_flight{0};  // the monitor is about to signal the owner
+  atomic<uint32_t> preempt_in_flight{0};  // how many are about to signal the owner
   atomic<uint32_t> spawning{0};           // an activation is being made
   atomic<uint32_t> wants_activation{0};   // the pool is empty; the monitor makes one
   uint32_t arm_skipped = 0;               // owner's: wishes for the sentinel that were not worth a wake-up
@@ -230,6 +230,8 @@ extern void (*g_unlink_waiter)(Thread*);
 // --- blocking.cc: calls that may block
 // Performs the call of `t` with its processor free for others. Returns the thread to resume.
 Thread* blocking_call(Thread* t) noexcept;
+// The same for a call that is made once and to its end, whatever signals come: signals wait for it.
+Thread* uninterrupted_call(Thread* t) noexcept;
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // clone or vfork of a process that shares our memory; see upcall_clone_process.
 // The child starts with child_context's registers (t's, or a copy that stays).

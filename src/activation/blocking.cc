@@ -80,7 +80,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
   p->owner.exchange(w.bits, fenced);
   // A preemption signal on its way must arrive before the call, or the program would see it as EINTR.
-  if (__builtin_expect(p->preempt_in_flight.load(fenced), 0)) {
+  if (__builtin_expect(p->preempt_in_flight.load(fenced) != 0, 0)) {
     for (uint32_t i = 200; p->preempt_in_flight.load(acquire); ++i) wait_step(i);
     kernel::sys(__NR_sched_yield);
   }
@@ -136,6 +136,16 @@ Thread* blocking_call(Thread* t) noexcept {
   long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
                   static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
   return blocking_call(t, t->nr, args);
+}
+
+Thread* uninterrupted_call(Thread* t) noexcept {
+  Activation* a = self();
+  ++a->processor->counters.blocking_calls;
+  t->fs = arch::read_fs();
+  t->interrupted_call = false;
+  OwnerWord w = enter_kernel(a, t);
+  long r = kernel::sys(t->nr, t->rdi, t->rsi, t->rdx, t->r10, t->r8, t->r9);
+  return come_back(a, t, w, r);
 }
 
 Thread* blocking_clone(Thread* t, long nr, const long args[6], const arch::ChildState* child,

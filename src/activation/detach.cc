@@ -66,6 +66,8 @@ bool take_back(Activation* a) noexcept {
 bool detach(Processor* p, OwnerWord w, Detacher by) noexcept {
   Activation* a = activation_at(w.activation());
   if (!a || !g_have_membarrier) return false;
+  // Not worth a fence, which asks for a lock of the whole machine. acquire: as below.
+  if (a->in_runtime.load(acquire)) return false;
   auto mark = static_cast<uint32_t>(by);
   bool done = false;
   // relaxed: the heavy fence orders it before the load of in_runtime; pairs with entry.S.
@@ -131,7 +133,12 @@ void poll_lost() noexcept {
       // Blocked again, it is not to be disturbed, the signal would end its call. If it used much, it only seems so.
       uint64_t allowed =
           kernel_state(a) == KernelState::blocked ? lost_allowance_blocked_ns : lost_allowance_ns;
-      if (used - a->lost_cpu_time > allowed) send_signal(a);
+      if (used - a->lost_cpu_time > allowed) {
+        // As in preempt_activation: it has its processor back before it enters the kernel, and then waits for us.
+        a->processor->preempt_in_flight.fetch_add(1, fenced);
+        if (a->lost.load(fenced)) send_signal(a);
+        a->processor->preempt_in_flight.fetch_sub(1, release);
+      }
       a->lost_cpu_time = used;
       link = &a->lost_next;
       continue;

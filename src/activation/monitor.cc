@@ -311,7 +311,8 @@ void poke_monitor() noexcept {
   // Always the exchange: a load could find an earlier poke, of which the monitor already looks at what it finds, while what
   // the caller has just stored is not visible yet.
   if (g_poked.exchange(1, fenced)) return;
-  kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal);
+  if (kernel::is_error(kernel::sys(__NR_tgkill, g_runtime.pid, g_monitor->tid, preempt_signal)))
+    g_poked.store(0, relaxed);  // see send_signal
 }
 
 void hand_to_monitor(int signal, const void* siginfo) noexcept {

@@ -62,15 +62,18 @@ void unlock_frames_after_fork() noexcept { g_frames_lock.unlock(); }
 
 void send_signal(Activation* a) noexcept {
   // fenced: pairs with on_preempt_signal, which clears the flag and then looks at what we have set before.
-  if (!a->signal_sent.exchange(1, fenced)) kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal);
+  if (a->signal_sent.exchange(1, fenced)) return;
+  // Refused where the user has too many signals queued (RLIMIT_SIGPENDING): whoever is next may try again.
+  if (kernel::is_error(kernel::sys(__NR_tgkill, g_runtime.pid, a->tid, preempt_signal)))
+    a->signal_sent.store(0, relaxed);
 }
 
 void preempt_activation(Activation* a) noexcept {
   Processor* p = a->processor;
-  p->preempt_in_flight.store(1, fenced);  // pairs with enter_kernel's exchange of the owner word
+  p->preempt_in_flight.fetch_add(1, fenced);  // pairs with enter_kernel's exchange of the owner word
   OwnerWord w = {p->owner.load(fenced)};
   if (w.state() == Owner::running && w.activation() == a->index) send_signal(a);
-  p->preempt_in_flight.store(0, release);
+  p->preempt_in_flight.fetch_sub(1, release);
 }
 
 // On the alternate stack of the activation that the signal was sent to.

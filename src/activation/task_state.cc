@@ -11,9 +11,7 @@
 namespace upcall::activation {
 
 int open_task_directory() noexcept {
-  bool own = !kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE)) ||
-             !kernel::is_error(kernel::sys(__NR_unshare, CLONE_FILES));
-  if (!own) return -1;
+  if (kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))) return -1;
   long fd = kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
   return kernel::is_error(fd) ? -1 : static_cast<int>(fd);
 }

@@ -273,7 +273,7 @@ Thread* sys_futex(Thread* t) noexcept {
   if (priority_inheritance) return answer(t, -e_nosys);
   if ((op & FUTEX_CLOCK_REALTIME) && cmd != FUTEX_WAIT_BITSET) return answer(t, -e_nosys);
   if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
-    return waits ? wait_in_kernel(t) : activation::blocking_call(t);
+    return waits ? wait_in_kernel(t) : activation::uninterrupted_call(t);
   if (t->rdi & 3) return answer(t, -e_inval);
   if (t->rdi >= address_limit) return answer(t, -e_fault);
   switch (cmd) {

@@ -22,6 +22,11 @@ struct Entry {
 
 Thread* may_block(Thread* t) noexcept { return activation::blocking_call(t); }
 
+Thread* sys_fcntl(Thread* t) noexcept {
+  constexpr uint64_t setlkw = 7, ofd_setlkw = 38;  // these wait
+  return t->rsi == setlkw || t->rsi == ofd_setlkw ? may_block(t) : activation::uninterrupted_call(t);
+}
+
 const Entry entries[] = {
     // thread
     {__NR_clone, sys_clone},
@@ -79,6 +84,7 @@ const Entry entries[] = {
     {__NR_prctl, sys_prctl},
     {__NR_getpriority, sys_priority},
     {__NR_setpriority, sys_priority},
+    {__NR_fcntl, sys_fcntl},
 };
 
 // The processor is free for others meanwhile.
@@ -86,7 +92,6 @@ const int blocking[] = {
     __NR_read,
     __NR_write,
     __NR_open,
-    __NR_close,
     __NR_poll,
     __NR_ioctl,
     __NR_pread64,
@@ -104,15 +109,8 @@ const int blocking[] = {
     __NR_semop,
     __NR_msgsnd,
     __NR_msgrcv,
-    __NR_fcntl,
     __NR_flock,
-    __NR_fsync,
-    __NR_fdatasync,
-    __NR_truncate,
-    __NR_ftruncate,
-    __NR_getdents,
     __NR_creat,
-    __NR_getdents64,
     __NR_semtimedop,
     __NR_epoll_wait,
     __NR_mq_timedsend,
@@ -121,7 +119,6 @@ const int blocking[] = {
     __NR_openat,
     __NR_splice,
     __NR_tee,
-    __NR_sync_file_range,
     __NR_vmsplice,
     __NR_sendfile,
     __NR_accept4,
@@ -129,30 +126,23 @@ const int blocking[] = {
     __NR_pwritev,
     __NR_recvmmsg,
     __NR_sendmmsg,
-    __NR_syncfs,
-    __NR_sync,
     __NR_getrandom,
     __NR_copy_file_range,
     __NR_preadv2,
     __NR_pwritev2,
     __NR_io_getevents,
-    __NR_msync,
-    __NR_rename,
-    __NR_unlink,
-    __NR_unlinkat,
-    __NR_renameat,
-    __NR_renameat2,
-    __NR_mkdir,
-    __NR_rmdir,
     __NR_fallocate,
-    __NR_stat,
-    __NR_lstat,
-    __NR_newfstatat,
-    __NR_statx,
-    __NR_access,
     426 /* io_uring_enter */,
     437 /* openat2 */,
     449 /* futex_waitv */,
+};
+
+// The same, but no signal ends or restarts them: programs do not look for EINTR, and a close is not repeated.
+const int uninterrupted[] = {
+    __NR_close,      __NR_fsync,           __NR_fdatasync,  __NR_truncate,  __NR_ftruncate, __NR_getdents,
+    __NR_getdents64, __NR_sync_file_range, __NR_syncfs,     __NR_sync,      __NR_msync,     __NR_rename,
+    __NR_unlink,     __NR_unlinkat,        __NR_renameat,   __NR_renameat2, __NR_mkdir,     __NR_rmdir,
+    __NR_stat,       __NR_lstat,           __NR_newfstatat, __NR_statx,     __NR_access,
 };
 
 bool all_wanted() noexcept { return log_on(Topic::syscall); }
@@ -177,6 +167,7 @@ Thread* traced(Thread* t) noexcept {
 Thread* pass(Thread* t) noexcept { return answer(t, raw_call(t)); }
 
 bool may_block_call(long nr) noexcept {
+  if (nr == __NR_fcntl) return true;
   for (int b : blocking)
     if (b == nr) return true;
   return false;
@@ -186,6 +177,8 @@ bool wants_substitution(long nr) noexcept {
   if (nr < 0 || nr >= SYSCALL_TABLE_SIZE || all_wanted()) return true;
   for (const Entry& e : entries)
     if (e.nr == nr) return true;
+  for (int u : uninterrupted)
+    if (u == nr) return true;
   return may_block_call(nr);
 }
 
@@ -194,6 +187,7 @@ void install_table(bool started) noexcept {
   for (Handler& h : upcall_syscall_table) h = started ? pass : leave_to_stub;
   if (started) {
     for (int nr : blocking) upcall_syscall_table[nr] = may_block;
+    for (int nr : uninterrupted) upcall_syscall_table[nr] = activation::uninterrupted_call;
     for (const Entry& e : entries) upcall_syscall_table[e.nr] = e.handler;
   } else {
     // One thread: the kernel's own answers are right. Only what starts the runtime, maps code, or makes a process that

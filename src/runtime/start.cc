@@ -51,7 +51,9 @@ uint32_t choose_processors() noexcept {
 }
 
 bool make_processors(uint32_t n) noexcept {
-  if (!g_runtime.processor) {
+  static uint32_t room = 0;  // a fork's child may have more of them than its parent
+  if (!g_runtime.processor || room < n) {
+    room = n;
     g_runtime.processor =
         static_cast<activation::Processor*>(kernel::map_pages(n * sizeof(activation::Processor)));
     if (!g_runtime.processor) return false;
@@ -111,6 +113,7 @@ void start_with_bpf(Activation* a) noexcept {
   report_at_exit();  // nothing more is to be told
   g_runtime.symbols = false;
   upcall_gs_is_ours = 0;
+  upcall_yields_are_ours = 0;
   arch::write_gs(0);
   upcall_leave(leave_to_stub(t));
 }
@@ -162,6 +165,7 @@ bool start_runtime(Thread* t) noexcept {
   activation::pin_self(a->processor->cpu);
   activation::hide_program_class();
   g_runtime.started = true;
+  upcall_yields_are_ours = 1;
   install_table(true);
   if (g_runtime.events == activation::Events::bpf) start_with_bpf(a);
   if (log_on(Topic::start))
@@ -175,6 +179,7 @@ bool start_runtime(Thread* t) noexcept {
 void unstart_runtime(Thread* t) noexcept {
   Activation* a = activation::self();
   g_runtime.started = false;
+  upcall_yields_are_ours = 0;
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   activation::forget_others(a);
   if (g_forked) g_forked(t);

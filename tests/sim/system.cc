@@ -141,6 +141,7 @@ long carry_out(long nr, long a, long b, long c, long d) noexcept {
     case __NR_exit_group:
       fail("the runtime ends the process with status %ld", a);
     case __NR_munmap:
+    case __NR_madvise:
     case __NR_mprotect:
     case __NR_sigaltstack:
     case __NR_sched_setaffinity:

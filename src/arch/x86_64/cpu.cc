@@ -6,6 +6,7 @@ uint32_t g_vector_level = 0;
 
 extern "C" {
 __attribute__((visibility("hidden"))) uint8_t upcall_gs_is_ours = 0;
+__attribute__((visibility("hidden"))) uint8_t upcall_yields_are_ours = 0;
 }
 
 namespace upcall::arch {

@@ -49,6 +49,8 @@ extern const char upcall_user_begin[], upcall_user_end[], upcall_user_fault[];
 // Where code called by symbol uses GS first, and where it goes on if GS is 0 there.
 extern const char upcall_yield_gs[], upcall_yield_guest[], upcall_native_gs[], upcall_native_guest[];
 extern const char upcall_current_gs[], upcall_current_end[];
+extern uint8_t
+    upcall_yields_are_ours;  // the same, and the runtime has started: the handlers of the kernel's signals may be in no call of ours
 extern uint8_t upcall_gs_is_ours;  // GS points to an activation, or is 0 in children that share our memory
 upcall::sched::Thread* upcall_current_thread() noexcept;
 extern const char upcall_restorer[], upcall_kernel_restorer[];

@@ -188,7 +188,7 @@ FUNCTION upcall_native_yield
         .globl sched_yield                      // interposed: the program's calls come here
         .type sched_yield, @function
 sched_yield:
-        cmpb    $0, upcall_gs_is_ours(%rip)
+        cmpb    $0, upcall_yields_are_ours(%rip)
         je      1f
         // Reading GS takes 3 ns. A vfork child, where it is 0, faults here instead: see upcall_guest_fixup.
         .globl upcall_yield_gs
