@@ -130,7 +130,7 @@ Event blocked_event(Processor* p, Activation* blocked) noexcept {
 }
 
 // Somebody is to take `p` over. Where other threads are ready already, what counts is when its owner blocked.
-uint64_t woken_now(const Processor* p) noexcept { return p->ready.empty() ? arch::tsc() : 0; }
+uint64_t woken_now(const Processor* p) noexcept { return g_measuring && p->ready.empty() ? arch::tsc() : 0; }
 
 }  // namespace
 
@@ -148,7 +148,7 @@ bool try_claim(Activation* a) noexcept {
   g_runtime.sleeping.fetch_sub(1, relaxed);
   uint64_t woken = a->woken_at.load(relaxed);
   if (woken > since) since = woken;
-  if (blocked) p->taken_over = since ? since : arch::tsc();
+  if (blocked && g_measuring) p->taken_over = since ? since : arch::tsc();
   a->woken_at.store(0, relaxed);
   deliver(e);
   return true;

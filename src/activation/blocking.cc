@@ -75,7 +75,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   t->state.store(sched::State::in_kernel, relaxed);
   g_runtime.sleeping.fetch_add(1, relaxed);
-  a->blocked_at.store(p->has_work() ? arch::tsc() : 0, relaxed);
+  a->blocked_at.store(g_measuring && p->has_work() ? arch::tsc() : 0, relaxed);
   OwnerWord w = p->owner_word().next(Owner::in_kernel, a->index);
   // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
   p->owner.exchange(w.bits, fenced);

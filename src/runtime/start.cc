@@ -128,6 +128,7 @@ bool start_runtime(Thread* t) noexcept {
   g_runtime.events = runtime::g_config.events;
   g_runtime.sentinel = g_runtime.events != activation::Events::monitor && activation::sentinel_is_below();
   g_runtime.share_threads = runtime::g_config.share_threads;
+  activation::g_measuring = runtime::g_config.stats || *runtime::g_config.stats_file || log_on(Topic::sched);
   g_runtime.activation_cap = runtime::g_config.activations;
   patch::patch_process(patch::Phase::all);
   if (patch::totals().critical_unpatched) {

@@ -73,7 +73,7 @@ sim_mistake(numbered_late activation/activation.cc 2000
   g_runtime.sleeping.fetch_sub(1, relaxed);
   uint64_t woken = a->woken_at.load(relaxed);
   if (woken > since) since = woken;
-  if (blocked) p->taken_over = since ? since : arch::tsc();
+  if (blocked && g_measuring) p->taken_over = since ? since : arch::tsc();
   a->woken_at.store(0, relaxed);
   deliver(e);]]
   [[uint64_t since = blocked ? blocked->blocked_at.load(relaxed) : 0;
@@ -83,7 +83,7 @@ sim_mistake(numbered_late activation/activation.cc 2000
   g_runtime.sleeping.fetch_sub(1, relaxed);
   uint64_t woken = a->woken_at.load(relaxed);
   if (woken > since) since = woken;
-  if (blocked) p->taken_over = since ? since : arch::tsc();
+  if (blocked && g_measuring) p->taken_over = since ? since : arch::tsc();
   a->woken_at.store(0, relaxed);
   Event e = blocked ? blocked_event(p, blocked) : new_event(Upcall::add_processor, p->index, a->index, 0);
   deliver(e);]])
