@@ -25,11 +25,27 @@ uint64_t g_began_ns = 0, g_began_tsc = 0;
 constexpr uint64_t renew_cycles = 1ull << 27;
 atomic<uint64_t> g_rate{0}, g_rate_of{0};
 
+struct Moment {
+  uint64_t ns, tsc;
+};
+
+// Both clocks at one moment: of a few tries the one least interrupted between them.
+Moment this_moment() noexcept {
+  Moment best = {};
+  uint64_t least = ~0ull;
+  for (int i = 0; i < 4; ++i) {
+    uint64_t before = arch::tsc(), ns = kernel::now(), took = arch::tsc() - before;
+    if (took < least) best = {ns, before + took / 2}, least = took;
+  }
+  return best;
+}
+
 uint64_t rate(uint64_t now) noexcept {
   // relaxed: two words, each good by itself.
   if (uint64_t r = g_rate.load(relaxed); r && now - g_rate_of.load(relaxed) < renew_cycles) return r;
   // 2^40 cycles, some minutes, leave room for the product.
-  uint64_t cycles = now - g_began_tsc, ns = kernel::now() - g_began_ns;
+  Moment m = this_moment();
+  uint64_t cycles = m.tsc - g_began_tsc, ns = m.ns - g_began_ns;
   while (cycles >> 40) cycles >>= 1, ns >>= 1;
   uint64_t r = cycles ? (ns << 20) / cycles : 0;
   if (cycles >> 20) {  // long enough to be exact
@@ -92,8 +108,9 @@ void reset_events() noexcept {
   for (uint64_t i = 0; i < last && i < ring_events; ++i) slot_of(last - i).sequence.store(0, relaxed);
   g_last.store(0, relaxed);
   for (auto& n : g_upcalls) n.store(0, relaxed);
-  g_began_ns = kernel::now();
-  g_began_tsc = arch::tsc();
+  Moment m = this_moment();
+  g_began_ns = m.ns;
+  g_began_tsc = m.tsc;
   g_rate.store(0, relaxed);
 }
 

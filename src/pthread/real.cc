@@ -38,6 +38,7 @@ void find_real() noexcept {
   find(&r.sem_trywait, "sem_trywait");
   find(&r.sem_post, "sem_post");
   find(&r.spin_lock, "pthread_spin_lock");
+  find(&r.spin_trylock, "pthread_spin_trylock");
   pthread_spinlock_t free;
   r.spin_free_is_one = pthread_spin_init(&free, PTHREAD_PROCESS_PRIVATE) == 0 && free == 1;
   find(&r.setcanceltype, "pthread_setcanceltype");

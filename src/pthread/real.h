@@ -21,6 +21,7 @@ struct Real {
   int (*sem_trywait)(sem_t*) noexcept;
   int (*sem_post)(sem_t*) noexcept;
   int (*spin_lock)(pthread_spinlock_t*) noexcept;
+  int (*spin_trylock)(pthread_spinlock_t*) noexcept;
   bool spin_free_is_one;  // as glibc has it on x86-64
   int (*setcanceltype)(int, int*);
   int (*cancel)(pthread_t);

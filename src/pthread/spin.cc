@@ -1,5 +1,5 @@
-// pthread_spin_lock: glibc's word (1 free, 0 or less held), so that its trylock and unlock, and other processes, go on as
-// they are. A spinner whose holder has been stopped lets others of its processor run: the holder is among them, or on its
+// pthread_spin_lock: glibc's word (1 free, 0 or less held) and its pthread_spin_trylock, so that its unlock, other
+// processes, and a sanitizer that stands before glibc, go on as they are. A spinner whose holder has been stopped lets others of its processor run: the holder is among them, or on its
 // way. Yielding does not reach a holder of lower priority, in another process, or blocked in the kernel: then it sleeps.
 #include "pthread/real.h"
 #include "pthread/wait.h"
@@ -13,15 +13,7 @@ constexpr uint32_t spins_alone = 4;
 constexpr uint32_t yields = 50;
 constexpr uint64_t sleep_ns = 50'000;
 
-atomic<int32_t>& word_of(pthread_spinlock_t* lock) noexcept {
-  return *reinterpret_cast<atomic<int32_t>*>(const_cast<int*>(lock));
-}
-
-bool take(atomic<int32_t>& word) noexcept {
-  int32_t free = 1;
-  // acquire: pairs with glibc's pthread_spin_unlock, a plain store.
-  return word.compare_exchange_strong(free, 0, acquire, relaxed);
-}
+bool take(pthread_spinlock_t* lock) noexcept { return real().spin_trylock(lock) == 0; }
 
 void sleep_a_little() noexcept {
   if (started() && !is_guest()) {
@@ -32,11 +24,11 @@ void sleep_a_little() noexcept {
   kernel::sys(__NR_nanosleep, &shortly, nullptr);
 }
 
-void wait(atomic<int32_t>& word) noexcept {
+void wait(pthread_spinlock_t* lock) noexcept {
   for (uint32_t round = 0;; ++round) {
     uint32_t n = started() && activation::g_runtime.processors == 1 ? spins_alone : spins;
     for (uint32_t i = 0; i < n; ++i, pause_cpu())
-      if (word.load(relaxed) > 0 && take(word)) return;
+      if (*lock > 0 && take(lock)) return;  // volatile: read each time
     if (round < yields)
       sched_yield();
     else
@@ -48,7 +40,7 @@ void wait(atomic<int32_t>& word) noexcept {
 
 UPCALL_EXPORT int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
   if (__builtin_expect(!symbols() || !real().spin_free_is_one, 0)) return real().spin_lock(lock);
-  if (__builtin_expect(!take(word_of(lock)), 0)) wait(word_of(lock));
+  if (__builtin_expect(!take(lock), 0)) wait(lock);
   return 0;
 }
 

@@ -9,6 +9,8 @@
 # is up is killed by process id, so that nothing it started can hang its caller or outlive it.
 
 STAGE_LOGS=${STAGE_LOGS:-build/log}
+# How the suites' lines about a failed test look.
+stage_failing='^FAIL|\*\*\*(Failed|Timeout|Exception)|: Failure$| FAIL '
 stage_passed=0 stage_failed=0 stage_skipped=0
 stage_failures=() stage_session='' stage_started=$SECONDS
 # Read now: a stage may run while its terminal is in other hands.
@@ -148,7 +150,8 @@ stage() {  # NAME SECONDS COMMAND...
     return 0
   fi
   printf '%-*s %4d s  FAILED (status %s)%s\n' $width "$name" $((SECONDS - start)) "$status" "$([ $stage_tty = yes ] && printf '\e[K')"
-  stage_failures+=("$name: $f failed, log: $log")
+  # What failed, again at the very end: often only the last lines of a run are kept.
+  stage_failures+=("$name: $f failed, log: $log" "$(grep -aE -A 5 "$stage_failing" "$log" | cut -c -300 | head -n 24)")
   echo "---- end of $log"
   # Without the steps of a build that went well.
   grep -avE '^\[[0-9]+/[0-9]+\] ' "$log" | cut -c -400 | tail -n "${STAGE_TAIL:-60}"
@@ -162,9 +165,12 @@ stage_skip() {  # NAME REASON
 }
 
 stage_summary() {
-  local line
+  local i
   echo
-  for line in ${stage_failures[@]+"${stage_failures[@]}"}; do echo "FAILED  $line"; done
+  for ((i = 0; i < ${#stage_failures[@]}; i += 2)); do
+    echo "FAILED  ${stage_failures[i]}"
+    [ -z "${stage_failures[i + 1]}" ] || sed 's/^/    /' <<<"${stage_failures[i + 1]}"
+  done
   echo "took $((SECONDS - stage_started)) s"
   echo "$stage_passed passed, $stage_failed failed, $stage_skipped skipped"
   [ $stage_failed -eq 0 ] && [ $stage_passed -gt 0 ]
