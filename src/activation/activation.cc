@@ -37,19 +37,43 @@ constexpr unsigned long kernel_thread_flags =
 
 // A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
 // before it has said who it is.
-long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid) noexcept {
+// *alive, if any, is cleared when it has ended.
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
+                   atomic<uint32_t>* alive) noexcept {
   uint64_t all = ~0ull, before;
   kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
-  long r = upcall_clone(kernel_thread_flags, stack, f, argument, tid, nullptr);
+  unsigned long flags = kernel_thread_flags | (alive ? CLONE_CHILD_CLEARTID : 0);
+  long r = upcall_clone(flags, stack, f, argument, tid, reinterpret_cast<int*>(alive));
   kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return r;
 }
 
-// A record whose kernel thread was refused, for the next try.
+// Records whose kernel thread was refused, or has ended, or is about to.
 atomic<Activation*> g_retired{nullptr};
-Activation* take_retired() noexcept { return g_retired.exchange(nullptr, acq_rel); }
-// Another one is kept already: this one's memory is lost, bounded by how often two fail at once.
-void keep_retired(Activation* a) noexcept { g_retired.exchange(a, acq_rel); }
+}  // namespace
+
+void keep_retired(Activation* a) noexcept {
+  Activation* head = g_retired.load(relaxed);
+  do {
+    a->retired_next = head;
+  } while (!g_retired.compare_exchange_weak(head, a, release, relaxed));  // pairs with take_retired
+}
+
+namespace {
+
+Activation* take_retired() noexcept {
+  if (!g_retired.load(relaxed)) return nullptr;
+  Activation* found = nullptr;
+  for (Activation *a = g_retired.exchange(nullptr, acquire), *next; a; a = next) {  // pairs with keep_retired
+    next = a->retired_next;
+    // acquire: pairs with the kernel's store when the last instruction on its stack has been executed.
+    if (!found && !a->alive.load(acquire))
+      found = a;
+    else
+      keep_retired(a);
+  }
+  return found;
+}
 
 void install_altstack(Activation* a) noexcept {
   struct {
@@ -109,8 +133,10 @@ void activation_main(void* argument) {
   uint64_t mask = activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   upcall_reset_control();
-  pin_self(a->processor->cpu);
-  take_activation_class();  // the monitor, which may have made us, has another one
+  if (!a->outside) {  // else as who made us
+    pin_self(a->processor->cpu);
+    take_activation_class();  // the monitor, which may have made us, has another one
+  }
   note_own_switches(a);
   bool owner = try_claim(a);
   // After the claim: who finds the flag set and goes away has put its thread where we look next.
@@ -223,9 +249,13 @@ bool spawn_activation(Processor* p) noexcept {
   if (!a) a = new_activation_record();
   if (!a) return false;
   a->processor = p;
+  a->outside = p->bound;
+  if (p->bound) p->sole = a;
+  a->alive.store(1, relaxed);
   a->woken_at.store(woken_now(p), relaxed);
-  long r = clone_quietly(a->stack_top, activation_main, a, &a->tid);
+  long r = clone_quietly(a->stack_top, activation_main, a, &a->tid, &a->alive);
   if (kernel::is_error(r)) {
+    a->alive.store(0, relaxed);
     keep_retired(a);
     g_counters.activations_refused.fetch_add(1, relaxed);
     if (!g_warned_refused.exchange(1, relaxed))
@@ -248,7 +278,7 @@ long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid
   // waiting for the memory's lock. The child starts helpers of its own.
   constexpr int dont_fork = 10;  // madvise
   kernel::sys(__NR_madvise, static_cast<void*>(stack), stack_bytes, dont_fork);
-  long r = clone_quietly(stack + stack_bytes, f, argument, tid);
+  long r = clone_quietly(stack + stack_bytes, f, argument, tid, nullptr);
   if (kernel::is_error(r)) {
     kernel::unmap_pages(stack, stack_bytes);
     return r;
@@ -267,14 +297,21 @@ uint64_t cpu_time(int32_t tid) noexcept {
 }
 
 bool wake_successor(Processor* p, bool may_create) noexcept {
+  if (p->bound) return false;  // its activation is on its way
   if (Activation* a = pool_pop(p)) {
     a->woken_at.store(woken_now(p), relaxed);
     a->wake.store(1, release);  // pairs with park_wait's exchange
     kernel::futex_wake(&a->wake, 1);
     return true;
   }
+  if (!may_create) return false;
+  // What a bound thread makes would inherit from it.
+  if (const Activation* me = self(); me->outside && !me->is_monitor) {
+    poke_monitor_to_create(p);
+    return false;
+  }
   // One new activation at a time: more wishes than it can serve are found by it in the queue.
-  if (!may_create || p->spawning.exchange(1, acq_rel)) return false;
+  if (p->spawning.exchange(1, acq_rel)) return false;
   bool made = spawn_activation(p);
   if (!made) p->spawning.store(0, relaxed);
   return made;
@@ -301,7 +338,8 @@ void enter_pool(Activation* a) noexcept {
   // The processor may have become claimable before: whoever made it so looked for us in the pool, or left it to us while
   // we were being made.
   OwnerWord w = a->processor->owner_word();
-  if (w.state() == Owner::in_kernel && a->processor->has_work()) a->wake.store(1, relaxed);
+  bool claimable = w.state() == Owner::in_kernel || w.state() == Owner::vacant;
+  if (claimable && a->processor->has_work()) a->wake.store(1, relaxed);
 }
 
 }  // namespace

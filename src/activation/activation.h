@@ -6,7 +6,7 @@
 //                 unless another activation of the same processor was faster
 //   idle(A)       A found nothing to run and sleeps; anyone may wake it, a returning activation may claim
 //   vacant        no activation yet: the first one to be needed is made then
-// Activations belong to one processor for life and are pinned to its CPU.
+// Activations belong to one processor for life and are pinned to its CPU, until a thread is bound to one (bound.cc).
 #pragma once
 
 #include <cstddef>
@@ -43,14 +43,17 @@ struct alignas(64) Activation {
   atomic<uint32_t> lost;       // the processor may have been taken away: settle it on the way in (detach.cc)
   uint32_t index;
   Processor* processor;
-  int32_t tid;            // the kernel's
+  int32_t tid;             // the kernel's
+  atomic<uint32_t> alive;  // cleared by the kernel when the kernel thread is gone
+  Activation* retired_next;
   atomic<uint32_t> wake;  // futex: 1 = look again
   Activation* pool_next;
   AltStack altstack;
   atomic<uint32_t>
       signal_sent;  // the reserved signal is on its way: queued ones would fill the alternate stack
   bool is_monitor;
-  bool in_pool;                  // guarded by the processor's pool_lock
+  bool outside;  // runs no shared processor: the monitor, a bound thread's; set before others see it
+  bool in_pool;  // guarded by the processor's pool_lock
   atomic<uint32_t> adopted;      // whoever claimed the processor from its sleep has put it into the pool
   atomic<uint32_t> lost_listed;  // in a list of detach.cc
   Activation* lost_next;         // owned by that list
@@ -121,6 +124,12 @@ struct alignas(64) Processor {
   uint64_t seen_owner = 0;              // monitor's
   uint32_t load = 0;                    // monitor's: threads that run or are ready, in 1/1024, averaged
 
+  // Of one bound thread (bound.cc).
+  bool bound = false;
+  atomic<uint32_t> bound_in_use{0};
+  Activation* sole = nullptr;
+  Processor* next_bound = nullptr;
+
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
   bool has_work() const noexcept { return !ready.empty() || inbox.load(relaxed) != nullptr; }
 };
@@ -186,6 +195,25 @@ void pin_self(uint32_t cpu) noexcept;
 // Ends the activation structures of a parent process: only the caller exists.
 void forget_others(Activation* survivor) noexcept;
 
+// `a` ends; its record is for the next one, once it is gone.
+void keep_retired(Activation* a) noexcept;
+
+// --- bound.cc: threads that keep their kernel thread
+// The current thread, from now on and for good. False: no memory, or no kernel thread to take its processor over.
+bool bind(Thread* t) noexcept;
+// For a thread that a bound one makes: a processor with a kernel thread made by the caller's, null if there is none; and
+// `n`, which has not run, belongs to it.
+Processor* new_bound_activation() noexcept;
+void adopt_bound(Thread* n, Processor* p) noexcept;
+// A bound thread has ended, and its activation does.
+[[noreturn]] void retire(Activation*) noexcept;
+// fork's child: the one thread there is stands on the first shared processor again.
+void unbind_in_child(Thread* survivor) noexcept;
+// All that were ever made, by next_bound.
+Processor* first_bound_processor() noexcept;
+// Where a thread that is not bound is made ready by somebody who has no shared processor.
+Processor* shared_home(Thread* t) noexcept;
+
 // --- scheduler.cc: the owner's decisions
 // The current thread has been put where it belongs (queue, wait); the next one to run. May sleep.
 Thread* schedule(Activation*) noexcept;
@@ -230,6 +258,13 @@ extern void (*g_unlink_waiter)(Thread*);
 // --- blocking.cc: calls that may block
 // Performs the call of `t` with its processor free for others. Returns the thread to resume.
 Thread* blocking_call(Thread* t) noexcept;
+// After a change of p's owner word: a preemption signal on its way to the owner before has arrived when this returns. A
+// program would see it as EINTR of the call that comes next.
+void wait_for_preemption(Processor* p) noexcept;
+inline void settle_preemption(Processor* p) noexcept {
+  if (__builtin_expect(p->preempt_in_flight.load(fenced) != 0, 0))
+    wait_for_preemption(p);  // pairs with preempt_activation
+}
 // The same for a call that is made once and to its end, whatever signals come: signals wait for it.
 Thread* uninterrupted_call(Thread* t) noexcept;
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;

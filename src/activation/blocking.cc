@@ -79,11 +79,7 @@ OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   OwnerWord w = p->owner_word().next(Owner::in_kernel, a->index);
   // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
   p->owner.exchange(w.bits, fenced);
-  // A preemption signal on its way must arrive before the call, or the program would see it as EINTR.
-  if (__builtin_expect(p->preempt_in_flight.load(fenced) != 0, 0)) {
-    for (uint32_t i = 200; p->preempt_in_flight.load(acquire); ++i) wait_step(i);
-    kernel::sys(__NR_sched_yield);
-  }
+  settle_preemption(p);
   if (p->has_work() && !(blocks_mostly(t) && wake_successor(p, false))) arm_sentinel(p);
   if (p->timers.next() < g_monitor_deadline.load(relaxed)) poke_monitor();
   return w;
@@ -116,6 +112,11 @@ Thread* come_back(Activation* a, Thread* t, OwnerWord w, long result) noexcept {
 }
 
 }  // namespace
+
+void wait_for_preemption(Processor* p) noexcept {
+  for (uint32_t i = 200; p->preempt_in_flight.load(acquire); ++i) wait_step(i);
+  kernel::sys(__NR_sched_yield);
+}
 
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept {
   Activation* a = self();

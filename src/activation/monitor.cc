@@ -129,7 +129,7 @@ bool tick(Processor* p, uint64_t now) noexcept {
       g_counters.preempted_left.fetch_add(1, relaxed);
     else if (wake_successor(p, true))
       g_counters.monitor_wakes.fetch_add(1, relaxed);
-  } else if (w.state() == Owner::idle) {
+  } else if (w.state() == Owner::idle || w.state() == Owner::vacant) {
     kick(p);
   }
   return true;
@@ -206,7 +206,8 @@ void create_where_asked() noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (!p->wants_activation.exchange(0, acq_rel)) continue;
-    if (p->has_work() && p->owner_word().state() == Owner::in_kernel)
+    Owner state = p->owner_word().state();
+    if (p->has_work() && (state == Owner::in_kernel || state == Owner::vacant))
       wake_successor(p, true);
     else if (!p->pool && !p->standby.load(relaxed))
       make_standby(p);
@@ -292,7 +293,7 @@ bool start_monitor() noexcept {
     g_monitor = static_cast<Activation*>(kernel::map_pages(4096));
     if (!g_monitor) return false;
     g_monitor->self = g_monitor;
-    g_monitor->is_monitor = true;
+    g_monitor->is_monitor = g_monitor->outside = true;
     g_monitor->in_runtime.store(1, relaxed);
   }
   for (auto& slot : g_handed) slot.state.store(slot_free, relaxed);

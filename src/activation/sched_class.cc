@@ -70,6 +70,7 @@ bool real_time_program() noexcept { return real_time(g_program.sched_policy); }
 
 void show_program_class() noexcept {
   Activation* a = self();
+  if (a->outside) return;
   if (g_runtime.share_threads) {
     a->weight_held.store(1, fenced);  // pairs with weigh: it sees this, or we see it at work
     for (uint32_t i = 0; g_weighing.load(fenced); ++i) wait_step(i);
@@ -79,6 +80,7 @@ void show_program_class() noexcept {
 }
 
 void hide_program_class() noexcept {
+  if (self()->outside) return;
   if (g_program.sched_policy == SCHED_FIFO) take_activation_class();
   self()->weight_held.store(0, release);  // pairs with weigh
 }

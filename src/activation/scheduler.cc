@@ -93,7 +93,7 @@ bool look_around(Processor* p, uint64_t now, Victim* seen) noexcept {
 bool spin_for_work(Activation* a) noexcept {
   Runtime& r = g_runtime;
   Processor* p = a->processor;
-  if (r.processors == 1) return false;
+  if (r.processors == 1 || p->bound) return false;
   r.spinning.fetch_add(1, relaxed);
   uint64_t start = kernel::now();
   Victim seen;
@@ -253,11 +253,23 @@ int32_t priority_at(const Processor* p) noexcept {
   return state == Owner::running ? p->current_priority.load(relaxed) : -1;
 }
 
-// A thread with a priority goes where the lowest one runs, and takes the processor at once.
-void ready_urgent(Activation* a, Thread* t) noexcept {
+// Threads that do not simply go to the processor where they were made ready.
+bool is_special(const Thread* t) noexcept { return (t->sched_priority != 0) | (t->bound != nullptr); }
+
+// A bound thread goes to its own processor; one with a priority where the lowest one runs, and takes the processor at once.
+void ready_special(Activation* a, Thread* t) noexcept {
   Runtime& r = g_runtime;
-  Processor* own = a->is_monitor ? nullptr : a->processor;
-  Processor* best = own ? own : t->home;
+  if (t->bound) {
+    t->home = t->bound;
+    t->state.store(sched::State::ready, relaxed);
+    if (a->processor == t->bound)
+      t->bound->ready.push(t);
+    else
+      ready_remote(t->bound, t);
+    return;
+  }
+  Processor* own = a->outside ? nullptr : a->processor;
+  Processor* best = own ? own : shared_home(t);
   int32_t least = own ? own->current_priority.load(relaxed) : priority_at(best);
   for (uint32_t i = 0; i < r.processors && least >= 0; ++i) {
     int32_t there = &r.processor[i] == own ? least : priority_at(&r.processor[i]);
@@ -295,10 +307,7 @@ void priority_changed(Thread* t) noexcept {
     }
     case sched::State::ready:
       if (Processor* p = t->home; p && p->ready.take_out(t)) {
-        if (t->sched_priority)
-          ready_urgent(a, t);
-        else
-          ready_last(a, t);
+        ready_last(a, t);
       }
       return;
     default:
@@ -308,13 +317,13 @@ void priority_changed(Thread* t) noexcept {
 
 void ready(Thread* t) noexcept {
   Activation* a = self();
-  if (__builtin_expect(t->sched_priority != 0, 0)) {
-    ready_urgent(a, t);
+  if (__builtin_expect(is_special(t), 0)) {
+    ready_special(a, t);
     return;
   }
-  if (a->is_monitor) {
+  if (__builtin_expect(a->outside, 0)) {
     t->woken = true;
-    ready_remote(t->home, t);
+    ready_remote(shared_home(t), t);
     return;
   }
   Processor* p = a->processor;
@@ -343,8 +352,12 @@ void yield_to_woken(Activation* a) noexcept {
 }
 
 void ready_last(Activation* a, Thread* t) noexcept {
-  if (t->sched_priority && t != a->current) {
-    ready_urgent(a, t);
+  if (is_special(t) && t != a->current) {
+    ready_special(a, t);
+    return;
+  }
+  if (__builtin_expect(a->outside && t != a->current, 0)) {
+    ready_remote(shared_home(t), t);
     return;
   }
   t->home = a->processor;
@@ -357,8 +370,12 @@ void ready_last(Activation* a, Thread* t) noexcept {
 }
 
 void ready_new(Activation* a, Thread* t) noexcept {
-  if (t->sched_priority) {
-    ready_urgent(a, t);
+  if (is_special(t)) {
+    ready_special(a, t);
+    return;
+  }
+  if (__builtin_expect(a->outside, 0)) {
+    ready_remote(shared_home(t), t);
     return;
   }
   t->home = a->processor;
@@ -437,7 +454,7 @@ __attribute__((noinline, cold)) Thread* yield_slowly(Activation* a, Thread* t) n
     if (p->timers.next() != upcall::sched::never) act::expire_timers(p, upcall::kernel::now());
     if (!p->has_work()) {
       // Kernel threads of the same priority have their turn, as the caller wants it: returning activations are among them.
-      if (act::real_time_program()) upcall::kernel::sys(__NR_sched_yield);
+      if (act::real_time_program() || p->bound) upcall::kernel::sys(__NR_sched_yield);
       if (!p->has_work()) return t;
     }
   }

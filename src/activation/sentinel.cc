@@ -109,7 +109,10 @@ void sentinel_main(void* argument) noexcept {
 }  // namespace
 
 void arm_sentinel(Processor* p) noexcept {
-  if (!g_runtime.sentinel) return;
+  if (!g_runtime.sentinel || p->bound) return;
+  // A bound thread's would inherit from it: somebody else will start it.
+  if (const Activation* me = self(); !p->sentinel_started.load(relaxed) && me->outside && !me->is_monitor)
+    return;
   if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
     int tid;
     if (start_helper(sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);

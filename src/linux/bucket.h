@@ -7,16 +7,17 @@
 
 namespace upcall::linux_abi {
 
-// A spin lock, but on one processor biased to its owner: then only the monitor comes from outside, seldom, and the owner
-// does without a locked instruction (5 ns). As the ready queue's:
+// A spin lock, but on one processor biased to its owner: then only the monitor and bound threads come from outside, seldom,
+// and the owner does without a locked instruction (5 ns). As the ready queue's:
 //   owner: busy = 1; light fence; revoked set? then step back and wait
-//   monitor: revoked = 1; heavy fence; wait until busy == 0
+//   outside: the spin lock; revoked = 1; heavy fence; wait until busy == 0
 class BucketLock {
  public:
   void lock() noexcept {
     if (activation::g_runtime.processors != 1) {
       spin_.lock();
-    } else if (activation::self()->is_monitor) {
+    } else if (activation::self()->outside) {
+      spin_.lock();
       // relaxed: the heavy fence orders it before the load of busy_; pairs with the owner's side.
       revoked_.store(1, relaxed);
       heavy_fence();
@@ -25,10 +26,10 @@ class BucketLock {
     } else {
       for (;;) {
         busy_.store(1, relaxed);
-        light_fence();  // pairs with the monitor's heavy fence
-        // acquire: pairs with unlock by the monitor
+        light_fence();  // pairs with the heavy fence from outside
+        // acquire: pairs with unlock from outside
         if (__builtin_expect(!revoked_.load(acquire), 1)) return;
-        busy_.store(0, release);  // pairs with the monitor's load
+        busy_.store(0, release);  // pairs with the load from outside
         for (uint32_t i = 0; revoked_.load(relaxed); ++i) wait_step(i);
       }
     }
@@ -36,10 +37,11 @@ class BucketLock {
   void unlock() noexcept {
     if (activation::g_runtime.processors != 1)
       spin_.unlock();
-    else if (activation::self()->is_monitor)
+    else if (activation::self()->outside) {
       revoked_.store(0, release);  // pairs with the owner's load
-    else
-      busy_.store(0, release);  // pairs with the monitor's load
+      spin_.unlock();
+    } else
+      busy_.store(0, release);  // pairs with the load from outside
   }
   // fork's child: nobody holds it.
   void reset() noexcept {

@@ -131,6 +131,13 @@ void unlock_stacks_after_fork() noexcept;
 // Counts files mapped executable: objects may have been loaded.
 extern atomic<uint32_t> g_objects_mapped;
 
+// --- bound.cc: calls that only a kernel thread can make for itself
+Thread* sys_bound(Thread*) noexcept;
+bool may_bind_call(long nr) noexcept;
+// Which calls have bound how many threads, for the statistics.
+void each_bound_reason(void (*f)(void*, const char* name, uint32_t times), void* argument) noexcept;
+void forget_bound_reasons() noexcept;
+
 // --- identity.cc
 Thread* sys_sched_getaffinity(Thread*) noexcept;
 Thread* sys_sched_setaffinity(Thread*) noexcept;

@@ -54,7 +54,9 @@ Thread* clone_process(Thread* t, unsigned long flags, bool own_stack) noexcept {
   }
   long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
                   static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
-  arch::ChildState child = {t->signals.mask.load(relaxed), sizeof activation::g_runtime.affinity,
+  // A bound thread's kernel thread has the affinity that its children are to inherit.
+  arch::ChildState child = {t->signals.mask.load(relaxed),
+                            t->bound ? 0 : sizeof activation::g_runtime.affinity,
                             activation::g_runtime.affinity};
   if (!activation::g_runtime.started) {
     kernel::sys(__NR_rt_sigprocmask, 0, nullptr, &child.signal_mask, 8);
@@ -84,11 +86,11 @@ Thread* sys_exec(Thread* t) noexcept {
   Activation* a = activation::self();
   for (uint32_t i = 200; a->signal_sent.exchange(1, acq_rel); ++i) wait_step(i);
   let_exec_inherit(t);
-  restore_affinity();
+  if (!t->bound) restore_affinity();
   activation::show_program_class();
   long r = raw_call(t);
   activation::hide_program_class();
-  activation::pin_self(a->processor->cpu);
+  if (!t->bound) activation::pin_self(a->processor->cpu);
   keep_after_failed_exec();
   a->signal_sent.store(0, release);
   return answer(t, r);

@@ -179,7 +179,7 @@ bool wants_substitution(long nr) noexcept {
     if (e.nr == nr) return true;
   for (int u : uninterrupted)
     if (u == nr) return true;
-  return may_block_call(nr);
+  return may_block_call(nr) || may_bind_call(nr);
 }
 
 void install_table(bool started) noexcept {
@@ -188,6 +188,8 @@ void install_table(bool started) noexcept {
   if (started) {
     for (int nr : blocking) upcall_syscall_table[nr] = may_block;
     for (int nr : uninterrupted) upcall_syscall_table[nr] = activation::uninterrupted_call;
+    for (int nr = 0; nr < SYSCALL_TABLE_SIZE; ++nr)
+      if (may_bind_call(nr)) upcall_syscall_table[nr] = sys_bound;
     for (const Entry& e : entries) upcall_syscall_table[e.nr] = e.handler;
   } else {
     // One thread: the kernel's own answers are right. Only what starts the runtime, maps code, or makes a process that

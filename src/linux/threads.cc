@@ -48,6 +48,14 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
     sched::g_threads.free(n);
     return -e_fault;
   }
+  if (t->bound) {
+    activation::Processor* own = activation::new_bound_activation();
+    if (!own) {
+      sched::g_threads.free(n);
+      return -e_again;
+    }
+    activation::adopt_bound(n, own);
+  }
   if (c.flags & CLONE_CHILD_SETTID) store_tid(c.child_tid, tid);
   if (t->launch && (c.flags & CLONE_SETTLS)) g_adopt(t, n, c.tls);
   Activation* a = activation::self();
@@ -154,7 +162,9 @@ Thread* sys_exit(Thread* t) noexcept {
     if (!upcall_store_user32(clear, 0)) wake_after_exit(clear);
   }
   t->exiting_tid.store(0, release);  // pairs with will_clear: a joiner that comes now finds the word cleared
+  bool bound = t->bound != nullptr;
   sched::g_threads.free(t);
+  if (__builtin_expect(bound, 0)) activation::retire(a);
   return activation::schedule(a);
 }
 
@@ -195,7 +205,8 @@ Thread* sys_rseq(Thread* t) noexcept {
 Thread* sys_sched_yield(Thread* t) noexcept {
   Activation* a = activation::self();
   t->rax = 0;
-  if (!a->processor->has_work() && activation::real_time_program()) kernel::sys(__NR_sched_yield);
+  if (!a->processor->has_work() && (activation::real_time_program() || t->bound))
+    kernel::sys(__NR_sched_yield);
   if (!a->processor->has_work()) return t;
   activation::save_for_switch(t);
   ++a->processor->counters.yields;

@@ -174,8 +174,9 @@ bool closing() noexcept { return g_closing.load(relaxed) != 0; }
 Thread* give_job(Thread* t) noexcept {
   const auto* wanted = reinterpret_cast<const Launch*>(t->rdi);
   Activation* a = activation::self();
-  // The library keeps a thread's policy in its own record: only the usual one is known to be there.
-  if (t->sched_policy || closing()) return answer(t, -linux_abi::e_again);
+  // The library keeps a thread's policy in its own record: only the usual one is known to be there. What a bound thread
+  // makes is bound.
+  if (t->sched_policy || t->bound || closing()) return answer(t, -linux_abi::e_again);
   for (;;) {
     Hull* h = take_spare(a->processor);
     if (!h) return answer(t, -linux_abi::e_again);

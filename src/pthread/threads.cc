@@ -294,9 +294,10 @@ INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
   do {
     if (phase_of(h->word.load(relaxed)) == Phase::finished) return signal == 32 || signal == 33 ? EINVAL : 0;
     r = g_real.kill(p, signal);
-    // Not found, but running a moment ago: it is in end_of_job, on another processor.
-  } while (r == ESRCH && (phase_of(h->word.load(relaxed)) == Phase::finished ||
-                          phase_of(h->word.load(relaxed)) == Phase::running));
+    // Not found, or its id cleared already (EINVAL), but running a moment ago: it is in end_of_job, on another processor.
+    Phase now = phase_of(h->word.load(relaxed));
+    if (now != Phase::finished && !(r == ESRCH && now == Phase::running)) return r;
+  } while (r == ESRCH || r == EINVAL);
   return r;
 }
 

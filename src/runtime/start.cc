@@ -182,6 +182,8 @@ void unstart_runtime(Thread* t) noexcept {
   g_runtime.started = false;
   upcall_yields_are_ours = 0;
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
+  bool own_affinity = t->bound;
+  activation::unbind_in_child(t);
   activation::forget_others(a);
   if (g_forked) g_forked(t);
   sched::g_threads.keep_only(t);
@@ -195,7 +197,8 @@ void unstart_runtime(Thread* t) noexcept {
   a->resched.store(0, relaxed);
   a->signal_sent.store(0, relaxed);
   a->interrupt.store(0, relaxed);
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  if (!own_affinity)
+    kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
   install_table(false);
   reset_counters();
   kernel::sys(__NR_set_robust_list, t->robust_list, 24);

@@ -26,6 +26,10 @@ ProcessorCounters sum() noexcept {
     const ProcessorCounters& c = g_runtime.processor[i].counters;
 #define UPCALL_ADD(name, text) total.name += c.name;
     UPCALL_PROCESSOR_COUNTERS(UPCALL_ADD)
+  }
+  for (const activation::Processor* own = activation::first_bound_processor(); own; own = own->next_bound) {
+    const ProcessorCounters& c = own->counters;
+    UPCALL_PROCESSOR_COUNTERS(UPCALL_ADD)
 #undef UPCALL_ADD
   }
   return total;
@@ -107,6 +111,11 @@ void write_text() noexcept {
   each_figure([&](const char* name, uint64_t value, const char* text) {
     out.number(value, 14, ' ') << "  " << name << ": " << text << "\n";
   });
+  each_bound_reason(
+      [](void* to, const char* name, uint32_t times) {
+        static_cast<Out*>(to)->number(times, 14, ' ') << "  bound by " << name << "\n";
+      },
+      &out);
   Histogram h = take_over_latency();
   bool any = false;
   for (uint32_t b = 0; b < Histogram::buckets; ++b) {
@@ -151,6 +160,21 @@ void write_json(const char* pattern) noexcept {
     out.quoted(exe);
     each_figure(
         [&](const char* name, uint64_t value, const char*) { out << ",\n \"" << name << "\": " << value; });
+    struct Reasons {
+      Out* out;
+      const char* separator;
+    } reasons = {&out, ""};
+    out << ",\n \"bound_reasons\": {";
+    each_bound_reason(
+        [](void* to, const char* name, uint32_t times) {
+          auto* r = static_cast<Reasons*>(to);
+          *r->out << r->separator;
+          r->out->quoted(name);
+          *r->out << ": " << uint64_t{times};
+          r->separator = ", ";
+        },
+        &reasons);
+    out << "}";
     out << ",\n \"take_over_latency_ns\": [";
     Histogram h = take_over_latency();
     const char* separator = "\n  ";
@@ -213,6 +237,7 @@ void reset_counters() noexcept {
       g_runtime.processor[i].take_over_latency = {};
     }
   activation::reset_events();
+  forget_bound_reasons();
 #define UPCALL_CLEAR(name, text) g_counters.name.store(0, relaxed);
   UPCALL_GLOBAL_COUNTERS(UPCALL_CLEAR)
 #undef UPCALL_CLEAR

@@ -1,0 +1,143 @@
+// Calls that change, or mean, the kernel thread that makes them: the calling thread is bound to its own from then on
+// (activation/bound.cc). Before the first thread is made there is one kernel thread, from which all others inherit.
+#include <linux/io_uring.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+
+#include "base/log.h"
+#include "linux/linux.h"
+
+namespace upcall::linux_abi {
+
+namespace {
+
+struct Reason {
+  int nr;
+  const char* name;
+};
+// Those whose every use binds, and those that are looked at by binds().
+const Reason reasons[] = {
+    {__NR_unshare, "unshare"},
+    {__NR_setns, "setns"},
+    {__NR_capset, "capset"},
+    {__NR_ptrace, "ptrace"},
+    {__NR_seccomp, "seccomp"},
+    {__NR_prctl, "prctl"},
+    {__NR_setfsuid, "setfsuid"},
+    {__NR_setfsgid, "setfsgid"},
+    {__NR_personality, "personality"},
+    {__NR_iopl, "iopl"},
+    {__NR_ioperm, "ioperm"},
+    {__NR_set_mempolicy, "set_mempolicy"},
+    {__NR_ioprio_set, "ioprio_set"},
+    {__NR_sched_setattr, "sched_setattr"},
+    {__NR_perf_event_open, "perf_event_open"},
+    {__NR_keyctl, "keyctl"},
+    {__NR_io_uring_setup, "io_uring_setup"},
+    {446, "landlock_restrict_self"},
+};
+constexpr uint32_t reason_count = sizeof reasons / sizeof reasons[0];
+atomic<uint32_t> g_bound_by[reason_count];
+
+bool is_self(const Thread* t, uint64_t id) noexcept {
+  return static_cast<int32_t>(id) == 0 || static_cast<int32_t>(id) == t->tid;
+}
+
+bool prctl_binds(const Thread* t) noexcept {
+  switch (static_cast<int>(t->rdi)) {
+    case PR_SET_SECCOMP:
+    case PR_SET_NO_NEW_PRIVS:
+    case PR_CAPBSET_DROP:
+    case PR_SET_SECUREBITS:
+    case PR_SET_KEEPCAPS:
+    case PR_SET_SPECULATION_CTRL:
+    case PR_SET_SYSCALL_USER_DISPATCH:
+    case PR_SET_TSC:
+    case PR_SET_IO_FLUSHER:
+    case PR_MCE_KILL:
+    case 62:  // PR_SCHED_CORE
+      return true;
+    case PR_CAP_AMBIENT:
+      return t->rsi != PR_CAP_AMBIENT_IS_SET;
+    default:
+      return false;
+  }
+}
+
+bool uring_binds(const Thread* t) noexcept {
+  constexpr uint32_t single_issuer = 1u << 12;  // IORING_SETUP_, Linux 6.0
+  uint32_t flags = 0;
+  auto* params = reinterpret_cast<const char*>(t->rsi);
+  if (upcall_copy_user(&flags, params + offsetof(io_uring_params, flags), sizeof flags)) return false;
+  return flags & single_issuer;
+}
+
+bool binds(const Thread* t) noexcept {
+  switch (t->nr) {
+    case __NR_prctl:
+      return prctl_binds(t);
+    case __NR_seccomp:
+      // A filter for all threads at once is no kernel thread's own.
+      return t->rdi == SECCOMP_SET_MODE_STRICT ||
+             (t->rdi == SECCOMP_SET_MODE_FILTER && !(t->rsi & SECCOMP_FILTER_FLAG_TSYNC));
+    case __NR_personality:
+      return static_cast<uint32_t>(t->rdi) != 0xffffffff;  // a question
+    case __NR_ioprio_set:
+      return t->rdi == 1 /* IOPRIO_WHO_PROCESS */ && is_self(t, t->rsi);
+    case __NR_sched_setattr:
+      return is_self(t, t->rdi);
+    case __NR_perf_event_open:
+      return is_self(t, t->rsi);
+    case __NR_keyctl:
+      return t->rdi == KEYCTL_JOIN_SESSION_KEYRING || t->rdi == KEYCTL_SET_REQKEY_KEYRING ||
+             t->rdi == KEYCTL_SESSION_TO_PARENT;
+    case __NR_io_uring_setup:
+      return uring_binds(t);
+    default:
+      return true;
+  }
+}
+
+// The kernel does not know the thread's own id, but 0.
+long call_as_self(Thread* t) noexcept {
+  bool first = t->nr == __NR_sched_setattr,
+       second = t->nr == __NR_ioprio_set || t->nr == __NR_perf_event_open;
+  auto own = static_cast<uint64_t>(t->tid);
+  return kernel::sys(t->nr, first && t->rdi == own ? 0 : t->rdi, second && t->rsi == own ? 0 : t->rsi, t->rdx,
+                     t->r10, t->r8, t->r9);
+}
+
+}  // namespace
+
+bool may_bind_call(long nr) noexcept {
+  for (const Reason& r : reasons)
+    if (r.nr == nr) return true;
+  return false;
+}
+
+Thread* sys_bound(Thread* t) noexcept {
+  if (!binds(t)) return pass(t);
+  if (!t->bound) {
+    if (!activation::bind(t)) return answer(t, -e_nomem);
+    uint32_t i = 0;
+    while (reasons[i].nr != t->nr) ++i;
+    g_bound_by[i].fetch_add(1, relaxed);
+    if (log_on(Topic::sched))
+      (Line() << "thread " << t->tid << " keeps kernel thread " << activation::self()->tid
+              << ": it has called " << reasons[i].name)
+          .write();
+  }
+  return answer(t, call_as_self(t));
+}
+
+void each_bound_reason(void (*f)(void*, const char* name, uint32_t times), void* argument) noexcept {
+  for (uint32_t i = 0; i < reason_count; ++i)
+    if (uint32_t n = g_bound_by[i].load(relaxed)) f(argument, reasons[i].name, n);
+}
+
+void forget_bound_reasons() noexcept {
+  for (auto& n : g_bound_by) n.store(0, relaxed);
+}
+
+}  // namespace upcall::linux_abi
