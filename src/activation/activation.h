@@ -201,6 +201,8 @@ void keep_retired(Activation* a) noexcept;
 // --- bound.cc: threads that keep their kernel thread
 // The current thread, from now on and for good. False: no memory, or no kernel thread to take its processor over.
 bool bind(Thread* t) noexcept;
+// Before a bound thread gets a filter that may refuse membarrier(2): a helper makes its heavy fences. False: there is none.
+bool prepare_for_filter() noexcept;
 // For a thread that a bound one makes: a processor with a kernel thread made by the caller's, null if there is none; and
 // `n`, which has not run, belongs to it.
 Processor* new_bound_activation() noexcept;

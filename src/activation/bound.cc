@@ -6,12 +6,13 @@
 //   threads it makes   are bound too, on kernel threads made by its own, which inherit from it as the program expects
 //   exit           ends the activation; what it has must not come to other threads. The process's first kernel thread
 //                  cannot end before the process (/proc/self would be lost with it): it sleeps.
-// A bound activation makes no kernel threads for others: the monitor does (wake_successor).
+// A bound activation makes no kernel threads for others: the monitor does (wake_successor). One with a filter may be refused
+// what the runtime needs; membarrier(2), which sandboxes hardly know, is then made by a helper.
 #include <new>
 
 #include "activation/activation.h"
 #include "arch/x86_64/cpu.h"
-#include "base/log.h"
+#include "base/fence.h"
 #include "kernel/futex.h"
 #include "kernel/memory.h"
 
@@ -75,7 +76,54 @@ void take_over_own(Activation* a, Thread* t, Processor* p) noexcept {
   g_counters.bound_threads.fetch_add(1, relaxed);
 }
 
+// Heavy fences for those that may not make them: how many were asked for, and made. Futexes both.
+atomic<uint32_t> g_fences_wanted{0}, g_fences_made{0};
+atomic<uint32_t> g_fencer_started{0};
+
+// Holds nothing while it waits, and nobody waits for it but who has asked: no lock of the runtime is in the way.
+void fencer_main(void*) noexcept {
+  arch::write_gs(0);
+  uint64_t all = ~0ull;
+  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  take_monitor_class();
+  for (uint32_t made = g_fences_made.load(relaxed);;) {
+    uint32_t wanted = g_fences_wanted.load(acquire);  // pairs with fence_elsewhere
+    if (wanted == made) {
+      kernel::futex_wait(&g_fences_wanted, made);
+      continue;
+    }
+    heavy_fence();
+    made = wanted;
+    g_fences_made.store(made, release);  // pairs with fence_elsewhere
+    kernel::futex_wake(&g_fences_made, 1u << 30);
+  }
+}
+
+void fence_elsewhere() noexcept {
+  // fenced: what the fence is to order comes before; pairs with fencer_main.
+  uint32_t ticket = g_fences_wanted.fetch_add(1, fenced) + 1;
+  kernel::futex_wake(&g_fences_wanted, 1);
+  for (;;) {
+    uint32_t made = g_fences_made.load(acquire);  // pairs with fencer_main
+    if (static_cast<int32_t>(made - ticket) >= 0) return;
+    kernel::futex_wait(&g_fences_made, made);
+  }
+}
+
 }  // namespace
+
+bool prepare_for_filter() noexcept {
+  const Activation* a = self();
+  // Another filter on top of one: the helper is there, or could only be made with that one.
+  if (!g_have_membarrier || g_fencer_started.load(relaxed) || a->outside) return true;
+  if (g_fencer_started.exchange(1, relaxed)) return true;
+  g_fence_elsewhere = fence_elsewhere;
+  int tid;
+  if (start_helper(fencer_main, nullptr, 16 * 1024, &tid) >= 0) return true;
+  g_fencer_started.store(0, relaxed);
+  return false;
+}
 
 bool bind(Thread* t) noexcept {
   if (t->bound) return true;
@@ -137,6 +185,9 @@ void retire(Activation* a) noexcept {
 
 void unbind_in_child(Thread* survivor) noexcept {
   Activation* a = self();
+  g_fencer_started.store(0, relaxed);
+  g_fence_elsewhere = nullptr;
+  g_fences_made.store(g_fences_wanted.load(relaxed), relaxed);
   if (survivor->bound) {
     a->processor = &g_runtime.processor[0];
     a->outside = false;

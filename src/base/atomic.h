@@ -4,24 +4,9 @@
 #pragma once
 
 #include "base/jitter.h"
+#include "base/order.h"
 
 namespace upcall {
-
-enum class Order : int {
-  relaxed = __ATOMIC_RELAXED,
-  acquire = __ATOMIC_ACQUIRE,
-  release = __ATOMIC_RELEASE,
-  acq_rel = __ATOMIC_ACQ_REL,
-  fenced = __ATOMIC_SEQ_CST
-};
-
-inline constexpr Order relaxed = Order::relaxed;
-inline constexpr Order acquire = Order::acquire;
-inline constexpr Order release = Order::release;
-inline constexpr Order acq_rel = Order::acq_rel;
-// Sequentially consistent: only where a store must be seen before a later load of another word (Dekker). Each use
-// says with whom.
-inline constexpr Order fenced = Order::fenced;
 
 template <typename T>
 class atomic {
@@ -64,17 +49,18 @@ class atomic {
     return __atomic_fetch_sub(&value_, v, static_cast<int>(o));
   }
   bool compare_exchange_strong(T& expected, T desired, Order success, Order failure) noexcept {
-    const Jitter around;
-    return __atomic_compare_exchange(&value_, &expected, &desired, false, static_cast<int>(success),
-                                     static_cast<int>(failure));
+    return compare_exchange(expected, desired, false, success, failure);
   }
   bool compare_exchange_weak(T& expected, T desired, Order success, Order failure) noexcept {
-    const Jitter around;
-    return __atomic_compare_exchange(&value_, &expected, &desired, true, static_cast<int>(success),
-                                     static_cast<int>(failure));
+    return compare_exchange(expected, desired, true, success, failure);
   }
 
  private:
+  bool compare_exchange(T& expected, T desired, bool weak, Order success, Order failure) noexcept {
+    const Jitter around;
+    return __atomic_compare_exchange(&value_, &expected, &desired, weak, static_cast<int>(success),
+                                     static_cast<int>(failure));
+  }
   T value_{};
 };
 

@@ -2,6 +2,7 @@
 
 namespace upcall {
 
+void (*g_fence_elsewhere)() = nullptr;
 bool g_have_membarrier = false;
 
 void register_membarrier() noexcept {

@@ -11,6 +11,8 @@
 namespace upcall {
 
 extern bool g_have_membarrier;
+// Has another kernel thread make the call. Set by src/activation.
+extern void (*g_fence_elsewhere)();
 
 inline void light_fence() noexcept {
   if (__builtin_expect(g_have_membarrier, 1))
@@ -24,8 +26,11 @@ inline void heavy_fence() noexcept {
     full_fence();
     return;
   }
-  // Registered, so the other side relies on it.
-  CHECK(kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+  // Registered, so the other side relies on it. Refused only to kernel threads with a filter of their own.
+  if (__builtin_expect(kernel::sys(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0, 0)) {
+    CHECK(g_fence_elsewhere);
+    g_fence_elsewhere();
+  }
 }
 
 void register_membarrier() noexcept;

@@ -119,7 +119,8 @@ bool may_bind_call(long nr) noexcept {
 Thread* sys_bound(Thread* t) noexcept {
   if (!binds(t)) return pass(t);
   if (!t->bound) {
-    if (!activation::bind(t)) return answer(t, -e_nomem);
+    bool filters = t->nr == __NR_seccomp || t->nr == __NR_prctl;
+    if ((filters && !activation::prepare_for_filter()) || !activation::bind(t)) return answer(t, -e_nomem);
     uint32_t i = 0;
     while (reasons[i].nr != t->nr) ++i;
     g_bound_by[i].fetch_add(1, relaxed);

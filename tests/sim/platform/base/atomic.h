@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/order.h"
+
 namespace upcall {
 
 namespace sim {
@@ -16,20 +18,6 @@ void before_locked(const void* at) noexcept;
 void fence() noexcept;
 void pause() noexcept;
 }  // namespace sim
-
-enum class Order : int {
-  relaxed = __ATOMIC_RELAXED,
-  acquire = __ATOMIC_ACQUIRE,
-  release = __ATOMIC_RELEASE,
-  acq_rel = __ATOMIC_ACQ_REL,
-  fenced = __ATOMIC_SEQ_CST
-};
-
-inline constexpr Order relaxed = Order::relaxed;
-inline constexpr Order acquire = Order::acquire;
-inline constexpr Order release = Order::release;
-inline constexpr Order acq_rel = Order::acq_rel;
-inline constexpr Order fenced = Order::fenced;
 
 template <typename T>
 class atomic {
