@@ -288,6 +288,13 @@ long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid
   return r;
 }
 
+void begin_helper() noexcept {
+  arch::write_gs(0);
+  uint64_t all = ~0ull;
+  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+}
+
 uint64_t cpu_time(int32_t tid) noexcept {
   // clock_getcpuclockid's encoding: the thread's scheduled time.
   int32_t clock = static_cast<int32_t>(~static_cast<uint32_t>(tid) << 3) | 6;

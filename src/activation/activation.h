@@ -191,6 +191,8 @@ void park_wait(Activation*) noexcept;
 void pool_adopt(Activation* sleeper) noexcept;
 // A kernel thread that runs no threads. Returns its id or -errno.
 long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
+// The first that one does: no activation, no signals, the CPUs of the program.
+void begin_helper() noexcept;
 void pin_self(uint32_t cpu) noexcept;
 // Ends the activation structures of a parent process: only the caller exists.
 void forget_others(Activation* survivor) noexcept;

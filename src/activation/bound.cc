@@ -82,10 +82,7 @@ atomic<uint32_t> g_fencer_started{0};
 
 // Holds nothing while it waits, and nobody waits for it but who has asked: no lock of the runtime is in the way.
 void fencer_main(void*) noexcept {
-  arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  begin_helper();
   take_monitor_class();
   for (uint32_t made = g_fences_made.load(relaxed);;) {
     uint32_t wanted = g_fences_wanted.load(acquire);  // pairs with fence_elsewhere

@@ -61,9 +61,7 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
 
 void sentinel_main(void* argument) noexcept {
   auto* p = static_cast<Processor*>(argument);
-  arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  begin_helper();
   int directory = open_task_directory();  // without it the CPU clock alone decides
   pin_self(p->cpu);
   sched_param param = {0};

@@ -66,10 +66,7 @@ bool load() noexcept {
 
 // A kernel thread only to hold the descriptors: it sleeps until the process ends.
 void keeper_main(void*) noexcept {
-  arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  begin_helper();
   bool loaded = load();
   decide();
   while (loaded) kernel::futex_wait(&g_for_ever, 0);

@@ -47,11 +47,8 @@ atomic<uint32_t> g_question{0}, g_answer{0};
 atomic<uint32_t> g_started{0};
 
 void answer_questions(void*) noexcept {
-  arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  begin_helper();
   int directory = open_task_directory();
-  kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
   take_monitor_class();
   for (;;) {
     uint32_t tid = g_question.load(acquire);  // pairs with ask_task_state

@@ -22,6 +22,33 @@
 \name:
         .endm
 
+        // What a function call keeps.
+        .macro LOAD_PRESERVED thread
+        mov     T_RBX(\thread), %rbx
+        mov     T_RBP(\thread), %rbp
+        mov     T_R12(\thread), %r12
+        mov     T_R13(\thread), %r13
+        mov     T_R14(\thread), %r14
+        mov     T_R15(\thread), %r15
+        .endm
+        .macro SAVE_PRESERVED thread
+        mov     %rbx, T_RBX(\thread)
+        mov     %rbp, T_RBP(\thread)
+        mov     %r12, T_R12(\thread)
+        mov     %r13, T_R13(\thread)
+        mov     %r14, T_R14(\thread)
+        mov     %r15, T_R15(\thread)
+        .endm
+        // And what a system call keeps besides.
+        .macro LOAD_ARGUMENTS thread
+        mov     T_RDX(\thread), %rdx
+        mov     T_RSI(\thread), %rsi
+        mov     T_RDI(\thread), %rdi
+        mov     T_R8(\thread), %r8
+        mov     T_R9(\thread), %r9
+        mov     T_R10(\thread), %r10
+        .endm
+
         .globl upcall_text_begin
         .hidden upcall_text_begin
 upcall_text_begin:
@@ -38,18 +65,13 @@ FUNCTION upcall_entry
         mov     %rsp, T_RSP(%rcx)
         mov     %rax, T_NR(%rcx)
         movl    $0, T_NATIVE(%rcx)
-        mov     %rbx, T_RBX(%rcx)
+        SAVE_PRESERVED %rcx
         mov     %rdx, T_RDX(%rcx)
         mov     %rsi, T_RSI(%rcx)
         mov     %rdi, T_RDI(%rcx)
-        mov     %rbp, T_RBP(%rcx)
         mov     %r8, T_R8(%rcx)
         mov     %r9, T_R9(%rcx)
         mov     %r10, T_R10(%rcx)
-        mov     %r12, T_R12(%rcx)
-        mov     %r13, T_R13(%rcx)
-        mov     %r14, T_R14(%rcx)
-        mov     %r15, T_R15(%rcx)
         mov     %gs:A_STACK, %rsp
         pushfq
         popq    T_FLAGS(%rcx)
@@ -84,18 +106,8 @@ FUNCTION upcall_entry
         add     $0x78, %al                      // OF: 0x78 + 8 overflows, 0x78 + 0 does not
         sahf
 .Lresume_load:
-        mov     T_RBX(%r11), %rbx
-        mov     T_RDX(%r11), %rdx
-        mov     T_RSI(%r11), %rsi
-        mov     T_RDI(%r11), %rdi
-        mov     T_RBP(%r11), %rbp
-        mov     T_R8(%r11), %r8
-        mov     T_R9(%r11), %r9
-        mov     T_R10(%r11), %r10
-        mov     T_R12(%r11), %r12
-        mov     T_R13(%r11), %r13
-        mov     T_R14(%r11), %r14
-        mov     T_R15(%r11), %r15
+        LOAD_PRESERVED %r11
+        LOAD_ARGUMENTS %r11
         mov     T_RAX(%r11), %rax
         mov     T_RIP(%r11), %rcx
         mov     T_RSP(%r11), %rsp
@@ -107,12 +119,7 @@ FUNCTION upcall_entry
         // wakes up have mostly made the same calls. The word below the stack pointer was the return address before.
 .Lresume_native:
         mov     %rax, %r11
-        mov     T_RBX(%r11), %rbx
-        mov     T_RBP(%r11), %rbp
-        mov     T_R12(%r11), %r12
-        mov     T_R13(%r11), %r13
-        mov     T_R14(%r11), %r14
-        mov     T_R15(%r11), %r15
+        LOAD_PRESERVED %r11
         mov     T_RAX(%r11), %rax
         mov     T_RSP(%r11), %rsp
         push    T_RIP(%r11)
@@ -199,12 +206,7 @@ upcall_yield_gs:
         mov     %gs:A_CURRENT, %rdi
         mov     %rcx, T_RIP(%rdi)
         mov     %rsp, T_RSP(%rdi)
-        mov     %rbx, T_RBX(%rdi)
-        mov     %rbp, T_RBP(%rdi)
-        mov     %r12, T_R12(%rdi)
-        mov     %r13, T_R13(%rdi)
-        mov     %r14, T_R14(%rdi)
-        mov     %r15, T_R15(%rdi)
+        SAVE_PRESERVED %rdi
         movq    $0x202, T_FLAGS(%rdi)
         movq    $24, T_NR(%rdi)
         movl    $1, T_NATIVE(%rdi)
@@ -258,12 +260,7 @@ upcall_native_call_here:
         mov     %gs:A_CURRENT, %r9
         mov     %r8, T_RIP(%r9)
         mov     %rsp, T_RSP(%r9)
-        mov     %rbx, T_RBX(%r9)
-        mov     %rbp, T_RBP(%r9)
-        mov     %r12, T_R12(%r9)
-        mov     %r13, T_R13(%r9)
-        mov     %r14, T_R14(%r9)
-        mov     %r15, T_R15(%r9)
+        SAVE_PRESERVED %r9
         mov     %rsi, T_RDI(%r9)
         mov     %rdx, T_RSI(%r9)
         mov     %rcx, T_RDX(%r9)
@@ -456,18 +453,8 @@ FUNCTION upcall_clone_process
         mov     T_RSP(%r11), %rsp
 2:      xor     %eax, %eax
 .Lleave:
-        mov     T_RBX(%r11), %rbx
-        mov     T_RDX(%r11), %rdx
-        mov     T_RSI(%r11), %rsi
-        mov     T_RDI(%r11), %rdi
-        mov     T_RBP(%r11), %rbp
-        mov     T_R8(%r11), %r8
-        mov     T_R9(%r11), %r9
-        mov     T_R10(%r11), %r10
-        mov     T_R12(%r11), %r12
-        mov     T_R13(%r11), %r13
-        mov     T_R14(%r11), %r14
-        mov     T_R15(%r11), %r15
+        LOAD_PRESERVED %r11
+        LOAD_ARGUMENTS %r11
         mov     T_RIP(%r11), %rcx
         jmp     *%rcx
 
