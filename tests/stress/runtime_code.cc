@@ -26,6 +26,7 @@ std::string demangled(const char* name) {
 
 void RuntimeCode::refresh(pid_t process) {
   ranges_.clear();
+  entries_.clear();
   std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin, end, offset;
@@ -39,7 +40,11 @@ void RuntimeCode::refresh(pid_t process) {
     Kind kind = path.empty() ? Kind::stub : Kind::other;
     if (path.size() >= 13 && path.compare(path.size() - 13, 13, "/libupcall.so") == 0) {
       kind = Kind::library;
-      read_symbols(path, begin, offset);
+      if (begin != read_for_) read_symbols(path, begin, offset);
+      read_for_ = begin;
+      for (const Function& function : functions_)
+        if (function.begin + bias_ >= begin && function.begin + bias_ < end)
+          entries_.push_back(function.begin + bias_);
     }
     ranges_.push_back({begin, end, kind});
   }
@@ -94,15 +99,10 @@ std::string RuntimeCode::name(uint64_t address) const {
   return next == functions_.begin() ? "libupcall.so" : std::prev(next)->name;
 }
 
-std::vector<uint64_t> RuntimeCode::entries() const {
-  std::vector<uint64_t> result;
-  for (const Range& range : ranges_) {
-    if (range.kind != Kind::library) continue;
-    for (const Function& function : functions_)
-      if (function.begin + bias_ >= range.begin && function.begin + bias_ < range.end)
-        result.push_back(function.begin + bias_);
-  }
-  return result;
+uint64_t RuntimeCode::entry(const std::string& name) const {
+  const auto at = std::find_if(functions_.begin(), functions_.end(),
+                               [&name](const Function& function) { return function.name == name; });
+  return at == functions_.end() ? 0 : at->begin + bias_;
 }
 
 }  // namespace upcall::test

@@ -21,7 +21,8 @@ class RuntimeCode {
   std::string name(uint64_t address) const;
 
   // The entry points of all functions, in this process; empty as long as the library is not loaded.
-  std::vector<uint64_t> entries() const;
+  const std::vector<uint64_t>& entries() const { return entries_; }
+  uint64_t entry(const std::string& name) const;
 
  private:
   enum class Kind { library, stub, other };
@@ -39,7 +40,8 @@ class RuntimeCode {
 
   std::vector<Range> ranges_;
   std::vector<Function> functions_;  // by address
-  uint64_t bias_ = 0;
+  std::vector<uint64_t> entries_;
+  uint64_t bias_ = 0, read_for_ = 0;
 };
 
 }  // namespace upcall::test

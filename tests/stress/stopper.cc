@@ -11,7 +11,7 @@
 //   - it is interrupted where it computes (who sleeps in the kernel, seldom: to interrupt a wait is to repeat its last
 //     look at what it waits for, which would cure a lost wake-up), or
 //   - when it was let go last, it was told to stop at the n-th beginning or end of a system call from there, or
-//   - at the entry of some function of the runtime (a hardware breakpoint); or it gets a signal, or has just been made.
+//   - at the entry of some function of the runtime (hardware breakpoints); or it gets a signal, or has just been made.
 // From there it is single-stepped: some instructions, or until it is inside the runtime and some more.
 //
 // What tracing itself would break is mended here: an instruction pushf that is stepped writes the trap flag (see step_done).
@@ -29,10 +29,11 @@
 
 namespace {
 
-constexpr int kMostSteps = 2000, kMostAtOnce = 4;
+constexpr int kMostSteps = 2000, kMostAtOnce = 4, kMostSought = 300;
 constexpr int64_t kLongHold = 200 * kMs, kMostHold = 20 * kMs;
-// A step that takes longer is a system call that blocks: it is no longer counted as work of ours.
-constexpr int64_t kStepIsLong = 5 * kMs;
+// A step that takes longer is a system call that blocks, or a sentinel's that does not get its CPU: no longer counted as
+// work of ours.
+constexpr int64_t kWaitIsLong = 5 * kMs;
 
 struct Settings {
   double seconds = 5;
@@ -47,14 +48,14 @@ const char* const kPhases[] = {"running", "being interrupted", "being stepped", 
 
 struct Tracee {
   Phase phase = Phase::running;
-  bool seeking = false;     // stepping until it is inside the runtime
-  int steps = 0;            // to go, or to go before seeking is given up
-  int calls = -1;           // running: stops at this many ends of system calls from here; -1: at none
-  bool breakpoint = false;  // running: stops there
-  int signal = 0;           // to be delivered when it goes on
-  int64_t until = 0;        // held
-  int64_t stepped_at = 0;   // stepping
-  uint64_t pushf_at = 0;    // stepping such an instruction
+  bool seeking = false;      // stepping until it is inside the runtime
+  int steps = 0;             // to go, or to go before seeking is given up
+  int calls = -1;            // running: stops at this many ends of system calls from here; -1: at none
+  bool breakpoints = false;  // running: some are set
+  int signal = 0;            // to be delivered when it goes on
+  int64_t until = 0;         // held
+  int64_t asked_at = 0;      // interrupting or stepping: since
+  uint64_t pushf_at = 0;     // stepping such an instruction
 };
 
 struct Counts {
@@ -85,32 +86,48 @@ int log_uniform(int most) {
 }
 
 int64_t how_long() {
-  if (random_source.one_in(40)) return kLongHold;
+  if (random_source.one_in(60)) return kLongHold;
   const double unit = static_cast<double>(random_source.below(1000)) / 1000;
-  return static_cast<int64_t>(unit * unit * unit * kMostHold);
+  return static_cast<int64_t>(unit * unit * unit * unit * kMostHold);
 }
 
 int busy() {
   const int64_t now = now_ns();
   return static_cast<int>(std::count_if(tracees.begin(), tracees.end(), [now](const auto& one) {
     const Tracee& t = one.second;
-    return t.phase == Phase::held || t.phase == Phase::interrupting ||
-           (t.phase == Phase::stepping && now - t.stepped_at < kStepIsLong);
+    return t.phase == Phase::held || (t.phase != Phase::running && now - t.asked_at < kWaitIsLong);
   }));
 }
 
-void set_breakpoint(pid_t id, Tracee& t, uint64_t address) {
-  constexpr size_t registers = offsetof(user, u_debugreg);
-  const bool on = address != 0;
-  if (!on && !t.breakpoint) return;
-  t.breakpoint = on && trace(PTRACE_POKEUSER, id, registers, address);
-  trace(PTRACE_POKEUSER, id, registers + 7 * sizeof(uint64_t), t.breakpoint ? 1 : 0);  // execution, one byte
+// The debug registers 0 to 3 hold addresses, bits of 7 say which are looked at: for execution, one byte.
+bool set_debug_register(pid_t id, int number, uint64_t value) {
+  return trace(PTRACE_POKEUSER, id, offsetof(user, u_debugreg) + static_cast<size_t>(number) * sizeof value,
+               value);
+}
+
+void clear_breakpoints(pid_t id, Tracee& t) {
+  if (t.breakpoints) set_debug_register(id, 7, 0);
+  t.breakpoints = false;
+}
+
+// At one of the doors of the runtime, and at three functions of it, most of which are not called soon.
+void set_breakpoints(pid_t id, Tracee& t) {
+  if (code.entries().empty()) return;
+  const char* const doors[] = {"upcall_entry", "upcall_native_call", "upcall_on_signal",
+                               "upcall_blocking_syscall"};
+  uint64_t enabled = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t address = i == 0 ? code.entry(doors[random_source.below(4)])
+                                    : code.entries()[random_source.next() % code.entries().size()];
+    if (set_debug_register(id, i, address)) enabled |= 1u << (2 * i);
+  }
+  t.breakpoints = enabled != 0 && set_debug_register(id, 7, enabled);
 }
 
 void let_go(pid_t id, Tracee& t) {
   const auto signal = static_cast<uint64_t>(t.signal);
   t.signal = 0;
-  trace(t.calls >= 0 ? PTRACE_SYSCALL : PTRACE_CONT, id, 0, signal);
+  trace(attacking && t.phase == Phase::running && t.calls >= 0 ? PTRACE_SYSCALL : PTRACE_CONT, id, 0, signal);
 }
 
 // It goes on, with or without an appointment for its next stop.
@@ -118,17 +135,9 @@ void release(pid_t id, Tracee& t) {
   t.phase = Phase::running;
   t.calls = -1;
   if (attacking) {
-    const std::vector<uint64_t> entries = code.entries();
-    switch (random_source.below(4)) {
-      case 0:
-        t.calls = random_source.below(12);
-        break;
-      case 1:
-        if (!entries.empty()) set_breakpoint(id, t, entries[random_source.next() % entries.size()]);
-        break;
-      default:
-        break;
-    }
+    const int appointment = random_source.below(4);
+    if (appointment == 0) t.calls = random_source.below(12);
+    if (appointment >= 2) set_breakpoints(id, t);
   }
   let_go(id, t);
 }
@@ -154,7 +163,7 @@ void step(pid_t id, Tracee& t) {
   if (errno != 0) return;
   if (t.seeking && code.contains(process, rip)) {
     t.seeking = false;
-    t.steps = log_uniform(random_source.one_in(4) ? kMostSteps : 200);
+    t.steps = log_uniform(random_source.one_in(6) ? kMostSteps : 200);
   }
   if (t.steps == 0 || !attacking) {
     hold(id, t);
@@ -163,7 +172,7 @@ void step(pid_t id, Tracee& t) {
   --t.steps;
   ++counts.steps;
   t.pushf_at = (ptrace(PTRACE_PEEKTEXT, id, rip, 0) & 0xff) == 0x9c ? rip : 0;
-  t.stepped_at = now_ns();
+  t.asked_at = now_ns();
   const auto signal = static_cast<uint64_t>(t.signal);
   t.signal = 0;
   trace(PTRACE_SINGLESTEP, id, 0, signal);
@@ -172,10 +181,10 @@ void step(pid_t id, Tracee& t) {
 void begin_steps(pid_t id, Tracee& t) {
   t.phase = Phase::stepping;
   t.calls = -1;
-  set_breakpoint(id, t, 0);
+  clear_breakpoints(id, t);
   const int plan = random_source.below(6);
-  t.seeking = plan >= 3;
-  t.steps = plan == 0 ? 0 : t.seeking ? kMostSteps : log_uniform(kMostSteps);
+  t.seeking = plan >= 2;
+  t.steps = plan == 0 ? 0 : t.seeking ? kMostSought : log_uniform(kMostSteps);
   step(id, t);
 }
 
@@ -204,55 +213,41 @@ void show_fault(pid_t id, const Tracee& t) {
           registers.rsp, registers.eflags, kPhases[static_cast<int>(t.phase)]);
 }
 
+// Any stop takes the place of the one that was asked for by an interruption.
 void on_stop(pid_t id, Tracee& t, int status) {
   const int event = status >> 16, signal = WSTOPSIG(status);
-  if (event == PTRACE_EVENT_STOP) {
-    if (signal != SIGTRAP)
-      trace(PTRACE_LISTEN, id);  // a stop of the whole process
-    else if (attacking && (t.phase == Phase::interrupting || random_source.one_in(2)))
-      begin_steps(id, t);
-    else
-      release(id, t);
-    return;
-  }
-  if (event != 0) {
-    if (event == PTRACE_EVENT_EXEC) code.refresh(process);
-    if (t.phase == Phase::stepping)
+  const bool interrupted = t.phase == Phase::interrupting;
+  const auto pause_or_go_on = [id, &t](bool pause) {
+    if (t.phase == Phase::stepping) {
       step(id, t);
-    else
-      let_go(id, t);
-    return;
-  }
-  if (signal == (SIGTRAP | 0x80)) {
-    if (attacking && t.phase == Phase::running && t.calls-- == 0)
-      begin_steps(id, t);
-    else
-      let_go(id, t);
-    return;
-  }
-  if (signal == SIGTRAP && t.phase == Phase::stepping) {
-    step_done(id, t);
-    return;
-  }
-  if (signal == SIGTRAP && t.breakpoint) {
-    if (t.phase == Phase::running && attacking) {
+    } else if (pause && attacking) {
       begin_steps(id, t);
     } else {
-      set_breakpoint(id, t, 0);
+      t.phase = Phase::running;
       let_go(id, t);
     }
-    return;
+  };
+  if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
+    trace(PTRACE_LISTEN, id);  // a stop of the whole process
+  } else if (event == PTRACE_EVENT_STOP) {
+    pause_or_go_on(interrupted || random_source.one_in(2));  // if not interrupted, it has just been made
+  } else if (event != 0) {
+    if (event == PTRACE_EVENT_EXEC) code.refresh(process);
+    pause_or_go_on(interrupted);
+  } else if (signal == (SIGTRAP | 0x80)) {
+    pause_or_go_on(interrupted || t.calls-- == 0);
+  } else if (signal == SIGTRAP && t.phase == Phase::stepping) {
+    step_done(id, t);
+  } else if (signal == SIGTRAP && t.breakpoints) {
+    clear_breakpoints(id, t);
+    pause_or_go_on(true);
+  } else {
+    // A signal of the program's, or of the runtime.
+    t.signal = signal;
+    if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP)
+      show_fault(id, t);
+    pause_or_go_on(interrupted || random_source.one_in(16));
   }
-  // A signal of the program's, or of the runtime.
-  t.signal = signal;
-  if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP)
-    show_fault(id, t);
-  if (t.phase == Phase::stepping)
-    step(id, t);
-  else if (t.phase == Phase::running && attacking && random_source.one_in(16))
-    begin_steps(id, t);
-  else
-    let_go(id, t);
 }
 
 char state_of(pid_t id) {
@@ -272,6 +267,7 @@ void interrupt_someone() {
     std::advance(one, random_source.below(static_cast<int>(tracees.size())));
     if (one->second.phase != Phase::running) continue;
     if (state_of(one->first) != 'R' && !random_source.one_in(16)) continue;
+    one->second.asked_at = now_ns();
     if (trace(PTRACE_INTERRUPT, one->first)) one->second.phase = Phase::interrupting;
     return;
   }
@@ -299,7 +295,7 @@ void diagnose_and_detach() {
     dprintf(2, "  %d: state %c, last %s, at %#llx %s, system call %lld, rsp %#llx\n", id, state,
             kPhases[static_cast<int>(t.phase)], registers.rip, code.name(registers.rip).c_str(),
             static_cast<long long>(registers.orig_rax), registers.rsp);
-    set_breakpoint(id, t, 0);
+    clear_breakpoints(id, t);
     trace(PTRACE_DETACH, id);
   }
   tracees.clear();
@@ -333,27 +329,32 @@ pid_t start_program() {
   return child;
 }
 
-enum class Reports { none, more, ended };
+enum class Reports { none, some, ended };
 
-// What has been reported by now, or much of it: those who are held have their times too.
-Reports take_reports(int* status) {
-  for (int i = 0; i < 64; ++i) {
-    int one;
-    const pid_t id = waitpid(-1, &one, __WALL | WNOHANG);
-    if (id == 0) return Reports::none;
-    if (id < 0) FAIL("waitpid: %s", strerror(errno));
-    if (WIFSTOPPED(one)) {
-      const auto [at, fresh] = tracees.try_emplace(id);
-      counts.seen += fresh;
-      on_stop(id, at->second, one);
-    } else {
-      tracees.erase(id);
-      if (id != process) continue;
-      *status = one;
-      return Reports::ended;
-    }
+Reports take_report(pid_t of, int* status) {
+  const pid_t id = waitpid(of, status, __WALL | WNOHANG);
+  if (id == 0 || (id < 0 && of > 0)) return Reports::none;
+  if (id < 0) FAIL("waitpid: %s", strerror(errno));
+  if (WIFSTOPPED(*status)) {
+    const auto [at, fresh] = tracees.try_emplace(id);
+    counts.seen += fresh;
+    on_stop(id, at->second, *status);
+    return Reports::some;
   }
-  return Reports::more;
+  tracees.erase(id);
+  return id == process ? Reports::ended : Reports::some;
+}
+
+// What is to be said now, each in turn. The kernel, asked for anybody, would begin with the eldest again and again: a
+// sentinel that is stepped through its loop always has something to say.
+Reports take_reports(int* status) {
+  Reports reported = take_report(-1, status);
+  if (reported != Reports::some) return reported;
+  std::vector<pid_t> all;
+  for (const auto& one : tracees) all.push_back(one.first);
+  for (pid_t id : all)
+    if (take_report(id, status) == Reports::ended) return Reports::ended;
+  return Reports::some;
 }
 
 // Answers when the next is due.
@@ -390,7 +391,7 @@ int supervise() {
       }
       next = std::min({next, interrupt_at, end});
     }
-    if (reported == Reports::more) next = 0;
+    if (reported == Reports::some) next = 0;
     const timespec patience = to_timespec(std::max<int64_t>(next - now_ns(), 0));
     if (sigtimedwait(&reports, nullptr, &patience) == SIGTERM) diagnose_and_detach();
     if (tracees.empty()) pause();  // the watchdog ends us
