@@ -200,6 +200,12 @@ void step_done(pid_t id, Tracee& t) {
   step(id, t);
 }
 
+int signal_code(pid_t id) {
+  siginfo_t info = {};
+  trace(PTRACE_GETSIGINFO, id, 0, reinterpret_cast<uint64_t>(&info));
+  return info.si_code;
+}
+
 // The storms make no such signals: the program's last words.
 void show_fault(pid_t id, const Tracee& t) {
   user_regs_struct registers = {};
@@ -238,7 +244,8 @@ void on_stop(pid_t id, Tracee& t, int status) {
     pause_or_go_on(interrupted || t.calls-- == 0);
   } else if (signal == SIGTRAP && t.phase == Phase::stepping) {
     step_done(id, t);
-  } else if (signal == SIGTRAP && t.breakpoints) {
+  } else if (signal == SIGTRAP && signal_code(id) == TRAP_HWBKPT) {
+    // Perhaps one that has been taken away since: another stop came first.
     clear_breakpoints(id, t);
     pause_or_go_on(true);
   } else {
