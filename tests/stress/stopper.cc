@@ -248,6 +248,10 @@ void on_stop(pid_t id, Tracee& t, int status) {
     // Perhaps one that has been taken away since: another stop came first.
     clear_breakpoints(id, t);
     pause_or_go_on(true);
+  } else if (signal == SIGTRAP && signal_code(id) == TRAP_BRKPT) {
+    // The trap of a step through a system call, after another stop was reported first: one that had been asked for just as
+    // a stop for another reason came. A trap flag that the program has got from us would show as TRAP_TRACE.
+    pause_or_go_on(interrupted);
   } else {
     // A signal of the program's, or of the runtime.
     t.signal = signal;
@@ -287,15 +291,25 @@ void show_functions() {
   for (const auto& [hits, name] : table) printf("%8lld  %s\n", static_cast<long long>(hits), name.c_str());
 }
 
+// Waits for a stop, not for long. How the kernel thread goes on from there: with the program's own signal, if any.
+bool stops_within(pid_t id, int64_t ns, uint64_t* signal) {
+  int status = 0;
+  for (const int64_t end = now_ns() + ns; waitpid(id, &status, __WALL | WNOHANG) == 0; nap(kMs / 2))
+    if (now_ns() > end) return false;
+  const int number = WIFSTOPPED(status) ? WSTOPSIG(status) & 0x7f : SIGTRAP;
+  *signal = status >> 16 == 0 && number != SIGTRAP ? static_cast<uint64_t>(number) : 0;
+  return WIFSTOPPED(status);
+}
+
 // For the watchdog. Interrupting a wait may cure it: by now it is known that the program hangs.
 void diagnose_and_detach() {
   attacking = false;
   dprintf(2, "the program hangs; its kernel threads:\n");
   for (auto& [id, t] : tracees) {
     const char state = state_of(id);
+    uint64_t signal = 0;
     trace(PTRACE_INTERRUPT, id);
-    int status = 0;
-    for (int i = 0; i < 1000 && waitpid(id, &status, __WALL | WNOHANG) == 0; ++i) nap(kMs);
+    stops_within(id, kSecond, &signal);
     user_regs_struct registers = {};
     if (!trace(PTRACE_GETREGS, id, 0, reinterpret_cast<uint64_t>(&registers))) continue;
     code.contains(process, registers.rip);
@@ -303,9 +317,15 @@ void diagnose_and_detach() {
             kPhases[static_cast<int>(t.phase)], registers.rip, code.name(registers.rip).c_str(),
             static_cast<long long>(registers.orig_rax), registers.rsp);
     clear_breakpoints(id, t);
-    trace(PTRACE_DETACH, id);
+    // A step that the interruption has ended has its trap still to come, and nobody else would take that.
+    trace(PTRACE_CONT, id, 0, signal);
+    while (stops_within(id, 5 * kMs, &signal)) trace(PTRACE_CONT, id, 0, signal);
+    trace(PTRACE_INTERRUPT, id);
+    stops_within(id, kSecond, &signal);
+    trace(PTRACE_DETACH, id, 0, signal);
   }
   tracees.clear();
+  dprintf(2, "no longer traced\n");
 }
 
 // The program stops here until it is traced, and becomes what it is to be.
