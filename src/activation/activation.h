@@ -345,6 +345,7 @@ extern atomic<uint32_t> g_monitor_ticking;   // time slices are being watched
 void send_signal(Activation* a) noexcept;
 // Copies the frame of the interrupted thread to where it can stay. False: no memory.
 bool keep_frame(Thread* t, const void* ucontext) noexcept;
+void unblock_preempt_signal() noexcept;
 // The calling activation comes back and its processor has another owner. One that sleeps or is in the kernel itself
 // loses it: nobody needs to be woken. True: the processor is ours.
 bool claim_back(Activation* a) noexcept;

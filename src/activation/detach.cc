@@ -94,6 +94,7 @@ bool enter_from_handler(Activation* a, void* ucontext) noexcept {
   Thread* t = a->current;
   if (a->lost.load(relaxed) && !take_back(a)) {
     if (keep_frame(t, ucontext)) {
+      unblock_preempt_signal();
       t->fs = arch::read_fs();
       g_counters.surrendered.fetch_add(1, relaxed);
       upcall_resume(leave_thread(a, t));

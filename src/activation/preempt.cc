@@ -42,6 +42,12 @@ bool keep_frame(Thread* t, const void* ucontext) noexcept {
   return true;
 }
 
+// It is blocked in its handler, and unblocked by the return from there. Who goes on without that says so himself.
+void unblock_preempt_signal() noexcept {
+  uint64_t set = bit(preempt_signal);
+  kernel::sys(__NR_rt_sigprocmask, 1, &set, nullptr, 8);
+}
+
 void* new_frame() noexcept {
   LockGuard guard(g_frames_lock);
   if (void* f = g_free_frames) {
@@ -111,6 +117,7 @@ void on_preempt_signal(void* ucontext) noexcept {
     a->in_runtime.store(0, relaxed);
     return;
   }
+  unblock_preempt_signal();
   t->fs = arch::read_fs();
   if (signals) upcall_resume(t);  // through before_resume
   upcall_resume(preempted(a, t));

@@ -147,9 +147,11 @@ void kernel_action(int signal, const Action& a) noexcept {
 constexpr uint64_t child_flags = flag_nocldstop | 2 /* SA_NOCLDWAIT */;
 
 void catch_in_kernel(int signal, uint64_t more_flags = 0) noexcept {
-  // No mask: faults inside our own handlers must reach us too.
+  // No mask: faults inside our own handlers must reach us too. But the reserved signal is blocked in its own: the monitor
+  // sends the next one while the handler waits for its CPU, and again in that one's, until the alternate stack is full.
+  uint64_t again = signal == activation::preempt_signal ? 0 : flag_nodefer;
   Action ours = {reinterpret_cast<uint64_t>(&upcall_on_signal),
-                 flag_siginfo | flag_onstack | flag_restart | flag_nodefer | flag_restorer | more_flags,
+                 flag_siginfo | flag_onstack | flag_restart | flag_restorer | again | more_flags,
                  reinterpret_cast<uint64_t>(upcall_kernel_restorer), 0};
   kernel_action(signal, ours);
 }

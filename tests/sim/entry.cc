@@ -17,6 +17,9 @@ using activation::KernelUcontext;
 
 Activation* here() noexcept { return reinterpret_cast<Activation*>(g.current->gs); }
 
+constexpr uint64_t reserved = activation::bit(activation::preempt_signal);
+bool reserved_signal_blocked() noexcept { return g.current->blocked_signals & reserved; }
+
 [[noreturn]] void resume(Thread* t) noexcept {
   Activation* a = here();
   SIM_CHECK(t && a->current == t, "resumes a thread that is not the current one");
@@ -36,9 +39,11 @@ Activation* here() noexcept { return reinterpret_cast<Activation*>(g.current->gs
     step("sigreturn");
     SIM_CHECK(uc->stack.sp == a->altstack.sp && uc->sigmask == activation::activation_mask,
               "a frame is not prepared for its activation");
+    g.current->blocked_signals = uc->sigmask;
     g.current->vectors = uc->reserved[7];
     enter_user(u);
   }
+  SIM_CHECK(!reserved_signal_blocked(), "thread %d goes on with the reserved signal blocked", u->index);
   u->result = static_cast<long>(t->rax);
   bool native = t->native;
   a->in_runtime.store(0, relaxed);
@@ -75,6 +80,7 @@ void interrupted_program() noexcept {
   KernelUcontext uc;
   fill_frame(&uc, program_text);
   activation::on_preempt_signal(&uc);
+  g.current->blocked_signals &= ~reserved;
   SIM_CHECK(here()->current && user_of(here()->current) == u, "a signal handler returns to another thread");
   enter_user(u);
 }
@@ -123,6 +129,7 @@ long enter(Thread* (*handler)(Thread*), long nr, const long args[6], bool native
 
 void run_signal_handler(KernelThread* k) noexcept {
   record("signal", nullptr, 0);
+  k->blocked_signals |= reserved;
   if (k->place == Place::program) {
     User* u = k->user;
     leave_user(k, u);
@@ -136,6 +143,7 @@ void run_signal_handler(KernelThread* k) noexcept {
   fill_frame(&uc, place == Place::before_call ? begin : reinterpret_cast<uint64_t>(&run_signal_handler));
   activation::on_preempt_signal(&uc);
   SIM_CHECK(g.current == k, "a signal inside the runtime does not return");
+  k->blocked_signals &= ~reserved;
   k->place = place;
   if (uc.rip == reinterpret_cast<uint64_t>(upcall_blocking_interrupted)) k->call_cancelled = true;
 }

@@ -87,3 +87,12 @@ sim_mistake(numbered_late activation/activation.cc 2000
   a->woken_at.store(0, relaxed);
   Event e = blocked ? blocked_event(p, blocked) : new_event(Upcall::add_processor, p->index, a->index, 0);
   deliver(e);]])
+
+# Who leaves the reserved signal's handler without returning from it opens the signal again.
+sim_mistake(preempted_deaf activation/preempt.cc 500
+  [[unblock_preempt_signal();
+  t->fs]]
+  [[t->fs]])
+sim_mistake(surrendered_deaf activation/detach.cc 2000
+  [[unblock_preempt_signal();]]
+  [[]])
