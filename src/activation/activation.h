@@ -120,6 +120,7 @@ struct alignas(64) Processor {
   atomic<uint64_t> last_woken_preemption{0};  // TSC
   atomic<uint32_t> sentinel_armed{0};         // futex: 1 = the sentinel is to watch
   atomic<uint32_t> sentinel_started{0};
+  int32_t sentinel_tid = 0;
   atomic<uint64_t> seen_dispatches{0};  // monitor's last look
   uint64_t seen_owner = 0;              // monitor's
   uint32_t load = 0;                    // monitor's: threads that run or are ready, in 1/1024, averaged
@@ -285,6 +286,8 @@ bool real_time_program() noexcept;
 // Of the calling kernel thread: an activation's, whoever made it; the monitor's.
 void take_activation_class() noexcept;
 void take_monitor_class() noexcept;
+// A sentinel's: below all others.
+void take_sentinel_class() noexcept;
 // Monitor, at its ticks: the weight of the processor's owner follows the number of threads there (--share threads).
 void weigh(Processor* p, OwnerWord w) noexcept;
 // The calling activation's class has been changed: as at first.
@@ -304,6 +307,11 @@ inline void want_sentinel(Processor* p) noexcept {
   p->arm_skipped = 0;
   arm_sentinel(p);
 }
+
+// The process is about to end, or to become another program, which waits for all its kernel threads to be gone: sentinels
+// shall have the CPU for that. And back, when it goes on.
+void raise_sentinels() noexcept;
+void lower_sentinels() noexcept;
 
 // --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
 // The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.

@@ -132,6 +132,22 @@ void take_activation_class() noexcept {
   set(attr);
 }
 
+// Its turns come as seldom as its weight is small, but each is to be short: it looks for some microseconds, and with the usual
+// slice of milliseconds it would wait for its first turn for as long as that takes at its weight, a second beside a busy
+// program. That second would be the program's, too: a process has ended when its last kernel thread has. Slices can be
+// asked for since Linux 6.12, and not as SCHED_IDLE, but are kept.
+void take_sentinel_class() noexcept {
+  sched_attr attr = {};
+  attr.size = sizeof attr;
+  attr.sched_policy = SCHED_NORMAL;
+  attr.sched_nice = g_program.sched_nice;
+  attr.sched_runtime = short_slice_ns;
+  set(attr);
+  attr.sched_policy = SCHED_IDLE;
+  attr.sched_runtime = 0;
+  set(attr);
+}
+
 void take_monitor_class() noexcept {
   if (!g_program.size) return;
   sched_attr attr = g_program;

@@ -64,8 +64,7 @@ void sentinel_main(void* argument) noexcept {
   begin_helper();
   int directory = open_task_directory();  // without it the CPU clock alone decides
   pin_self(p->cpu);
-  sched_param param = {0};
-  kernel::sys(__NR_sched_setscheduler, 0, SCHED_IDLE, &param);
+  take_sentinel_class();
   Look last;
   for (;;) {
     while (!p->sentinel_armed.load(acquire)) kernel::futex_wait(&p->sentinel_armed, 0);
@@ -112,11 +111,45 @@ void arm_sentinel(Processor* p) noexcept {
   if (const Activation* me = self(); !p->sentinel_started.load(relaxed) && me->outside && !me->is_monitor)
     return;
   if (!p->sentinel_started.load(relaxed) && !p->sentinel_started.exchange(1, relaxed)) {
-    int tid;
-    if (start_helper(sentinel_main, p, 32 * 1024, &tid) < 0) p->sentinel_started.store(0, relaxed);
+    if (start_helper(sentinel_main, p, 32 * 1024, &p->sentinel_tid) < 0)
+      p->sentinel_started.store(0, relaxed);
   }
   if (!p->sentinel_armed.load(relaxed) && !p->sentinel_armed.exchange(1, acq_rel))
     kernel::futex_wake(&p->sentinel_armed, 1);
+}
+
+namespace {
+
+// Each sentinel there is, by its id.
+template <typename F>
+void each_sentinel(F f) noexcept {
+  if (!g_runtime.started) return;  // fork's child: these are its parent's
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    const Processor& p = g_runtime.processor[i];
+    if (p.sentinel_started.load(relaxed) && p.sentinel_tid) f(p.sentinel_tid, p.cpu);
+  }
+}
+
+}  // namespace
+
+void raise_sentinels() noexcept {
+  each_sentinel([](int32_t tid, uint32_t) {
+    // Refused to programs that may not raise a nice value. Then any CPU that has nothing better to do is good.
+    sched_param param = {0};
+    if (kernel::sys(__NR_sched_setscheduler, tid, SCHED_OTHER, &param))
+      kernel::sys(__NR_sched_setaffinity, tid, sizeof g_runtime.affinity,
+                  static_cast<void*>(g_runtime.affinity));
+  });
+}
+
+void lower_sentinels() noexcept {
+  each_sentinel([](int32_t tid, uint32_t cpu) {
+    sched_param param = {0};
+    kernel::sys(__NR_sched_setscheduler, tid, SCHED_IDLE, &param);
+    uint64_t mask[16] = {};
+    mask[cpu / 64 % 16] = 1ul << (cpu % 64);
+    kernel::sys(__NR_sched_setaffinity, tid, sizeof mask, static_cast<void*>(mask));
+  });
 }
 
 }  // namespace upcall::activation

@@ -88,7 +88,9 @@ Thread* sys_exec(Thread* t) noexcept {
   let_exec_inherit(t);
   if (!t->bound) restore_affinity();
   activation::show_program_class();
+  activation::raise_sentinels();
   long r = raw_call(t);
+  activation::lower_sentinels();
   activation::hide_program_class();
   if (!t->bound) activation::pin_self(a->processor->cpu);
   keep_after_failed_exec();
@@ -98,6 +100,7 @@ Thread* sys_exec(Thread* t) noexcept {
 
 Thread* sys_exit_group(Thread* t) noexcept {
   report_at_exit();
+  activation::raise_sentinels();
   return pass(t);
 }
 

@@ -149,6 +149,7 @@ Thread* sys_exit(Thread* t) noexcept {
   uint32_t* clear = t->clear_child_tid;
   if (sched::g_threads.remove_live(t) == 0) {
     report_at_exit();
+    activation::raise_sentinels();
     for (;;) kernel::sys(__NR_exit_group, status);
   }
   t->state.store(sched::State::exited, relaxed);
