@@ -2,9 +2,9 @@
 // the computing one yields at each look at the clock, as fibers must.
 //
 //   upcall-bench-fiber NAME [--scale X]
+#include <algorithm>
 #include <boost/fiber/all.hpp>
 #include <boost/version.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 // Of one kernel thread: nothing is atomic.
 struct {
   bool blocked = false, over = false;
-  Clock::duration longest{};   // gap between two looks at the clock in the current stall
-  Clock::time_point last{};    // look at the clock
+  Clock::duration longest{};  // gap between two looks at the clock in the current stall
+  Clock::time_point last{};   // look at the clock
 } stall;
 
 [[noreturn]] void fail(int status, const char* what) {
@@ -57,7 +57,8 @@ void measure_stalls(const char* name, void (*block)(int), int count) {
     std::chrono::duration<double, std::micro> gap = std::max(stall.longest, end - stall.last);
     gaps.push_back(gap.count());
     stall.blocked = false;
-    if (end - begin <= std::chrono::nanoseconds(STALL_NS / 2)) fail(kWrong, "stall: did not block long enough");
+    if (end - begin <= std::chrono::nanoseconds(STALL_NS / 2))
+      fail(kWrong, "stall: did not block long enough");
   }
   stall.over = true;
   computing.join();
