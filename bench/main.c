@@ -1,8 +1,7 @@
 // upcall-bench-worker NAME [--scale X] [--count N]: prints one JSON line.
-// upcall-bench-worker answer: the process that ends the stalls of a program which cannot fork (bench/peers/stall.go); requests
-// on standard input, answers on standard output or, where descriptor 3 is a userfaultfd, by its pages.
+// upcall-bench-worker answer [pages]: the process that ends the stalls of a program which cannot fork (bench/peers/stall.go).
+// Requests on standard input; answers on standard output, or pages by the userfaultfd that is descriptor 3.
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <time.h>
@@ -99,8 +98,8 @@ int main(int argc, char** argv) {
   worker_arguments = argv;
   // The driver times the start of a program that does nothing.
   if (argc == 2 && strcmp(argv[1], "empty") == 0) return 0;
-  if (argc == 2 && strcmp(argv[1], "answer") == 0) {
-    fault_fd = fcntl(3, F_GETFD) < 0 ? -1 : 3;
+  if (argc >= 2 && strcmp(argv[1], "answer") == 0) {
+    if (argc == 3 && strcmp(argv[2], "pages") == 0) fault_fd = 3;
     answer_requests(STDIN_FILENO, STDOUT_FILENO);
     return 0;
   }

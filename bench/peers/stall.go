@@ -29,14 +29,14 @@ const (
 )
 
 var (
-	begin            = time.Now()
-	blocked, over    atomic.Bool
-	longest          atomic.Int64 // gap between two looks at the clock in the current stall
-	last             atomic.Int64 // look at the clock
-	finished         = make(chan bool)
-	request, reply   [2]int
-	area             []byte
-	registeredMemory = -1 // the userfaultfd
+	begin          = time.Now()
+	blocked, over  atomic.Bool
+	longest        atomic.Int64 // gap between two looks at the clock in the current stall
+	last           atomic.Int64 // look at the clock
+	finished       = make(chan bool)
+	request, reply [2]int
+	area           []byte
+	faultFd        = -1 // the userfaultfd
 )
 
 func fail(status int, format string, arguments ...any) {
@@ -126,7 +126,7 @@ func blockInFault(i int) {
 }
 
 func control(what uintptr, argument unsafe.Pointer) {
-	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(registeredMemory), what, uintptr(argument)); e != 0 {
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(faultFd), what, uintptr(argument)); e != 0 {
 		fail(wrong, "userfaultfd: %v", e)
 	}
 }
@@ -138,7 +138,7 @@ func openFaultArea() {
 	if e != 0 {
 		fail(limit, "userfaultfd: %v", e)
 	}
-	registeredMemory = int(fd)
+	faultFd = int(fd)
 	hello := struct{ api, features, calls uint64 }{api: 0xaa}
 	control(api, unsafe.Pointer(&hello))
 	var err error
@@ -154,12 +154,11 @@ func openFaultArea() {
 func startAnswers(worker string) {
 	expect(syscall.Pipe2(request[:], syscall.O_CLOEXEC), "pipe")
 	expect(syscall.Pipe2(reply[:], syscall.O_CLOEXEC), "pipe")
-	files := []uintptr{uintptr(request[0]), uintptr(reply[1]), 2}
-	if registeredMemory >= 0 {
-		files = append(files, uintptr(registeredMemory))
+	files, words := []uintptr{uintptr(request[0]), uintptr(reply[1]), 2}, []string{worker, "answer"}
+	if faultFd >= 0 {
+		files, words = append(files, uintptr(faultFd)), append(words, "pages")
 	}
-	_, err := syscall.ForkExec(worker, []string{worker, "answer"},
-		&syscall.ProcAttr{Env: os.Environ(), Files: files})
+	_, err := syscall.ForkExec(worker, words, &syscall.ProcAttr{Env: os.Environ(), Files: files})
 	expect(err, worker)
 }
 
