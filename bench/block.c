@@ -1,51 +1,47 @@
 // Benchmarks of threads that block in the kernel while others on the same processor could go on.
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "stall.h"
 #include "worker.h"
 
-enum { PAGE = 4096, CLOCK_EVERY = 64 };
-
-static void nap(uint64_t ns) {
-  struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-  while (nanosleep(&t, &t) != 0 && errno == EINTR) {
-  }
-}
+enum { CLOCK_EVERY = 64 };
 
 // --- stall: the longest time for which a computing thread does not run while another is blocked
 
-enum { STALL_NS = 50000000 };
-
-struct stall {
+static struct {
   atomic_bool blocked, over;
-  uint64_t longest;  // of the current stall
-};
-
-static struct stall stall;
+  _Atomic uint64_t longest;  // gap between two looks at the clock in the current stall
+  _Atomic uint64_t last;     // look at the clock
+} stall;
 
 static void* compute_and_watch(void* argument) {
   uint64_t last = now();
   while (!atomic_load_explicit(&stall.over, memory_order_relaxed)) {
     uint64_t t = now();
     if (!atomic_load_explicit(&stall.blocked, memory_order_relaxed)) {
-      stall.longest = 0;
-    } else if (t - last > stall.longest) {
-      stall.longest = t - last;
+      atomic_store_explicit(&stall.longest, 0, memory_order_relaxed);
+    } else if (t - last > atomic_load_explicit(&stall.longest, memory_order_relaxed)) {
+      atomic_store_explicit(&stall.longest, t - last, memory_order_relaxed);
     }
     last = t;
+    atomic_store_explicit(&stall.last, t, memory_order_relaxed);
   }
   return argument;
+}
+
+// Of the stall that has ended at `end`: the gap that lasts until then counts, too, or a computing thread that never ran would
+// seem to have had none.
+static uint64_t longest_gap(uint64_t end) {
+  uint64_t longest = atomic_load(&stall.longest), last = atomic_load(&stall.last);
+  return end > last && end - last > longest ? end - last : longest;
 }
 
 static int by_value(const void* a, const void* b) {
@@ -57,16 +53,17 @@ static int by_value(const void* a, const void* b) {
 static struct result measure_stalls(void (*block)(int), const struct options* options) {
   int count = (int)(12 * options->scale);
   if (count < 3) count = 3;
-  if (count > 60) count = 60;
-  uint64_t gaps[60], longest = 0;
+  if (count > MOST_STALLS) count = MOST_STALLS;
+  uint64_t gaps[MOST_STALLS], longest = 0;
   pthread_t computing = start_thread(compute_and_watch, &stall);
+  while (atomic_load(&stall.last) == 0) nap(1000000);  // until it runs
   for (int i = 0; i < count; ++i) {
     nap(3000000);  // the other one runs
     atomic_store(&stall.blocked, true);
     uint64_t begin = now();
     block(i);
-    uint64_t took = now() - begin;
-    gaps[i] = stall.longest;
+    uint64_t end = now(), took = end - begin;
+    gaps[i] = longest_gap(end);
     atomic_store(&stall.blocked, false);
     EXPECT(took > STALL_NS / 2, "stall: blocked for %ld us only", (long)(took / 1000));
     if (gaps[i] > longest) longest = gaps[i];
@@ -79,87 +76,16 @@ static struct result measure_stalls(void (*block)(int), const struct options* op
                          .details = {{"longest_us", (double)longest / 1000}}};
 }
 
-static int request[2], reply[2];
-static pid_t helper;
-
-// A process that answers each byte after STALL_NS.
-static void start_helper(void (*answer)(int)) {
-  EXPECT(pipe(request) == 0 && pipe(reply) == 0, "stall: pipe: %s", strerror(errno));
-  helper = fork();
-  EXPECT(helper >= 0, "stall: fork: %s", strerror(errno));
-  if (helper != 0) return;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  char c;
-  while (read(request[0], &c, 1) == 1) {
-    nap(STALL_NS);
-    answer(c);
-  }
-  _exit(0);
-}
-
-static void end_helper(void) {
-  kill(helper, SIGKILL);
-  waitpid(helper, NULL, 0);
-}
-
-static void ask(int i) {
-  char c = (char)i;
-  EXPECT(write(request[1], &c, 1) == 1, "stall: write: %s", strerror(errno));
-}
-
-static void answer_by_pipe(int i) {
-  char c = (char)i;
-  if (write(reply[1], &c, 1) != 1) _exit(1);
-}
-
-static void block_in_read(int i) {
-  char c = 0;
-  ask(i);
-  EXPECT(read(reply[0], &c, 1) == 1 && c == (char)i, "stall: wrong answer");
-}
-
 struct result stall_read(const struct options* options) {
-  start_helper(answer_by_pipe);
+  start_answers();
   struct result r = measure_stalls(block_in_read, options);
   end_helper();
   return r;
 }
 
-static int fault_fd;
-static char* fault_area;
-
-static void open_fault_area(long pages) {
-  fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-  if (fault_fd < 0) FAIL(LIMIT, "userfaultfd: %s", strerror(errno));
-  struct uffdio_api api = {.api = UFFD_API};
-  EXPECT(ioctl(fault_fd, UFFDIO_API, &api) == 0, "userfaultfd: %s", strerror(errno));
-  size_t bytes = (size_t)pages * PAGE;
-  fault_area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  EXPECT(fault_area != MAP_FAILED, "mmap: %s", strerror(errno));
-  struct uffdio_register range = {.range = {(uint64_t)(uintptr_t)fault_area, bytes},
-                                  .mode = UFFDIO_REGISTER_MODE_MISSING};
-  EXPECT(ioctl(fault_fd, UFFDIO_REGISTER, &range) == 0, "userfaultfd: %s", strerror(errno));
-}
-
-// From the helper: the descriptor still means our memory.
-static void bring_page(long i) {
-  static char content[PAGE];
-  memset(content, 'u', sizeof content);
-  struct uffdio_copy copy = {
-      .dst = (uint64_t)(uintptr_t)(fault_area + i * PAGE), .src = (uint64_t)(uintptr_t)content, .len = PAGE};
-  if (ioctl(fault_fd, UFFDIO_COPY, &copy) != 0 && errno != EEXIST) _exit(1);
-}
-
-static void answer_by_page(int i) { bring_page(i); }
-
-static void block_in_fault(int i) {
-  ask(i);
-  EXPECT(*(volatile char*)(fault_area + (long)i * PAGE) == 'u', "stall: wrong page");
-}
-
 struct result stall_fault(const struct options* options) {
-  open_fault_area(60);
-  start_helper(answer_by_page);
+  open_fault_area(MOST_STALLS);
+  start_answers();
   struct result r = measure_stalls(block_in_fault, options);
   end_helper();
   return r;
@@ -213,7 +139,7 @@ struct result fault_storm(const struct options* options) {
       if (n <= 0) _exit(1);
       nap(SERVICE_NS);
       for (ssize_t i = 0; i < n / (ssize_t)sizeof *m; ++i)
-        bring_page((long)((m[i].arg.pagefault.address - (uint64_t)(uintptr_t)fault_area) / PAGE));
+        bring_page((char*)(uintptr_t)(m[i].arg.pagefault.address & ~(uint64_t)(PAGE - 1)));
     }
   }
   pthread_t faulting[FAULTING], computing[2];

@@ -1,9 +1,13 @@
 // upcall-bench-worker NAME [--scale X] [--count N]: prints one JSON line.
+// upcall-bench-worker answer [pages]: the process that ends the stalls of a program which cannot fork (bench/peers/stall.go).
+// Requests on standard input; answers on standard output, or pages by the userfaultfd that is descriptor 3.
 #include <errno.h>
 #include <link.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "stall.h"
 #include "worker.h"
 
 static const struct benchmark benchmarks[] = {
@@ -94,6 +98,11 @@ int main(int argc, char** argv) {
   worker_arguments = argv;
   // The driver times the start of a program that does nothing.
   if (argc == 2 && strcmp(argv[1], "empty") == 0) return 0;
+  if (argc >= 2 && strcmp(argv[1], "answer") == 0) {
+    if (argc == 3 && strcmp(argv[2], "pages") == 0) fault_fd = 3;
+    answer_requests(STDIN_FILENO, STDOUT_FILENO);
+    return 0;
+  }
   if (argc < 2) FAIL(USAGE, "usage: upcall-bench-worker NAME [--scale X] [--count N]");
   for (int i = 2; i < argc; i += 2) {
     if (i + 1 == argc) FAIL(USAGE, "%s: needs a value", argv[i]);

@@ -1,9 +1,7 @@
 #include "bench.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +12,10 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 
+#include "bench_peers.h"
+#include "bench_run.h"
 #include "child.h"
 #include "environment.h"
 #include "failure.h"
@@ -27,14 +25,9 @@
 namespace upcall::tool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kFewestRuns = 7;
 constexpr int kMostRuns = 1000;
-constexpr int kRunSeconds = 120;
 constexpr int kStartsPerRun = 10;
-constexpr int kWorkerAtLimit = 3;
-constexpr auto kSilence = std::chrono::seconds(2);
 
 double number(const std::string& option, const std::string& text, double least, double most, bool whole) {
   double value = 0;
@@ -46,33 +39,6 @@ double number(const std::string& option, const std::string& text, double least, 
   }
   return value;
 }
-
-// One line on standard error, once the user has waited long enough to wonder.
-class Progress {
- public:
-  void show(const std::string& step, int run, int runs) {
-    auto elapsed = Clock::now() - begin_;
-    if (elapsed < kSilence) return;
-    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-    if (terminal_) {
-      fmt::print(stderr, "\r\033[K{}, run {} of {}, {} s", step, run, runs, seconds);
-      fflush(stderr);
-      shown_ = true;
-    } else if (step != step_) {
-      fmt::print(stderr, "{}, {} s\n", step, seconds);
-    }
-    step_ = step;
-  }
-  ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  Clock::time_point begin_ = Clock::now();
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-  std::string step_;
-};
 
 class Driver {
  public:
@@ -128,30 +94,7 @@ class Driver {
     if (!options_.count.empty() && known != benchmarks().end() && known->counted) {
       command.insert(command.end(), {"--count", options_.count});
     }
-    ChildResult child = run_child(command, on_upcall ? upcall_ : kernel_, cpus, kRunSeconds);
-    if (!child.succeeded()) {
-      runs.at_limit =
-          !child.timed_out && WIFEXITED(child.status) && WEXITSTATUS(child.status) == kWorkerAtLimit;
-      runs.error =
-          runs.at_limit ? child.errors.substr(0, child.errors.find('\n')) : child.failure(kRunSeconds);
-      return;
-    }
-    auto answer = nlohmann::json::parse(child.output, nullptr, false);
-    bool whole = answer.is_object() && answer.contains("value") && answer["value"].is_number() &&
-                 answer.value("checked", false) && answer.value("name", "") == name;
-    if (!whole) {
-      runs.error = "no result: " + child.output.substr(0, 80);
-    } else if (answer.value("upcall", !on_upcall) != on_upcall) {
-      runs.error = on_upcall
-                       ? "the loader left the runtime out: " + child.errors.substr(0, child.errors.find('\n'))
-                       : "it ran on Upcall, not on kernel threads (is libupcall.so in /etc/ld.so.preload?)";
-    } else {
-      runs.values.push_back(answer["value"].get<double>());
-      auto details = answer.value("details", nlohmann::json::object());
-      for (const auto& [key, value] : details.items()) {
-        if (value.is_number()) runs.details[key].push_back(value.get<double>());
-      }
-    }
+    run_once({command, on_upcall ? upcall_ : kernel_, on_upcall}, name, cpus, runs);
   }
 
   // With Upcall as the user starts it, `upcall run` included.
@@ -295,6 +238,24 @@ double median(std::vector<double> sorted) {
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+// On one CPU, as everything that peers have is about one.
+int bench_peers(const BenchOptions& options, const std::vector<const Benchmark*>& chosen, int runs) {
+  for (const auto& [option, value] : {std::pair{"--count", options.count}, {"--compare", options.compare}}) {
+    if (!value.empty()) throw Failure(kUsage, fmt::format("bench: --peers: does not go with {}", option));
+  }
+  BenchOptions pinned = options;
+  if (pinned.processors.empty()) pinned.processors = "1";
+  auto cpus = choose_cpus(pinned).front();
+  if (cpus.size() != 1) throw Failure(kUsage, "bench: --peers: --processors: accepted: 1");
+  std::string json = check_json_target(options.json);
+  PeersReport report = {utc_now(), load_average(), runs, cpus.front(), find_sides(options), {}};
+  catch_interrupts();
+  measure_peers(chosen, report);
+  print_peers(report);
+  if (!json.empty()) write_report(json, peers_json(report));
+  return report.good() ? 0 : kFailed;
+}
+
 int list_benchmarks(const std::vector<const Benchmark*>& chosen) {
   for (const auto* b : chosen) fmt::print("{:<19} {:<6} {}\n", b->name, b->unit, b->what);
   return 0;
@@ -363,11 +324,12 @@ bool Row::met() const {
 
 int bench(const BenchOptions& options) {
   auto chosen = choose(options.names);
+  if (options.peers) chosen = with_peers(chosen, !options.names.empty());
   if (options.list) return list_benchmarks(chosen);
-  Report report;
-  report.runs = static_cast<int>(number("--runs", options.runs, kFewestRuns, kMostRuns, true));
+  int runs = static_cast<int>(number("--runs", options.runs, kFewestRuns, kMostRuns, true));
   number("--scale", options.scale, 0.001, 1000, false);
   if (!options.count.empty()) number("--count", options.count, 1, 10'000'000, true);
+  if (options.peers) return bench_peers(options, chosen, runs);
   auto cpu_sets = choose_cpus(options);
   std::string json = check_json_target(options.json);
   std::string earlier;
@@ -375,8 +337,7 @@ int bench(const BenchOptions& options) {
     earlier = read_file(options.compare);
     check_report_json(options.compare, earlier);
   }
-  report.date = utc_now();
-  report.load = load_average();
+  Report report = {utc_now(), load_average(), runs, {}};
   catch_interrupts();
   {
     Driver driver(options, report.runs);
@@ -400,8 +361,8 @@ int bench(const BenchOptions& options) {
   if (!json.empty()) write_report(json, report_json(report));
   for (const auto& section : report.sections) {
     for (const auto& row : section.rows) {
-      for (const Runs* runs : {&row.kernel, &row.upcall}) {
-        if (!runs->error.empty() && !runs->at_limit) return kFailed;
+      for (const Runs* side : {&row.kernel, &row.upcall}) {
+        if (!side->error.empty() && !side->at_limit) return kFailed;
       }
     }
     if (!section.floor_call.good() || !section.floor_syscall.good()) return kFailed;

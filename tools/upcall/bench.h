@@ -17,6 +17,7 @@ struct BenchOptions {
   std::string json;
   std::string compare;
   bool list = false;
+  bool peers = false;
 };
 
 struct Benchmark {
@@ -43,6 +44,7 @@ const std::vector<Benchmark>& benchmarks();
 struct Runs {
   std::vector<double> values;
   std::map<std::string, std::vector<double>> details;  // further figures of the same runs
+  std::string runtime;                                 // of a peer: "go1.19.8"
   std::string error;                                   // why there are none, or fewer
   bool at_limit = false;  // the system gave no more threads: an answer, not a failure
 

@@ -1,4 +1,6 @@
 // What `upcall bench` shows and keeps.
+#include "bench_report.h"
+
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -6,10 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "bench.h"
 #include "failure.h"
 #include "revision.h"
 
@@ -29,11 +29,6 @@ std::string figure(double value) {
   return size < 10    ? fmt::format("{:.2f}", value)
          : size < 100 ? fmt::format("{:.1f}", value)
                       : fmt::format("{:.0f}", value);
-}
-
-std::string spread(const Runs& runs) {
-  if (!runs.error.empty()) return runs.at_limit ? "cannot" : "failed";
-  return fmt::format("{} ({}-{})", figure(runs.median()), figure(runs.least()), figure(runs.most()));
 }
 
 std::string ratio_text(const Row& row) {
@@ -108,22 +103,6 @@ std::string kernel_release() {
   return name.release;
 }
 
-Json runs_json(const Runs& runs) {
-  Json result;
-  result["values"] = runs.values;
-  if (!runs.values.empty()) {
-    result["median"] = runs.median();
-    result["min"] = runs.least();
-    result["max"] = runs.most();
-  }
-  for (const auto& [name, values] : runs.details) result["details"][name] = values;
-  if (!runs.error.empty()) {
-    result["error"] = runs.error;
-    result["at_limit"] = runs.at_limit;
-  }
-  return result;
-}
-
 Json row_json(const Row& row, bool one_processor) {
   Json result = {{"name", row.benchmark->name},
                  {"unit", row.benchmark->unit},
@@ -166,6 +145,51 @@ std::string change(double before, const Runs& now) {
 
 }  // namespace
 
+std::string spread(const Runs& runs) {
+  if (!runs.error.empty()) return runs.at_limit ? "cannot" : "failed";
+  return fmt::format("{} ({}-{})", figure(runs.median()), figure(runs.least()), figure(runs.most()));
+}
+
+Json runs_json(const Runs& runs) {
+  Json result;
+  result["values"] = runs.values;
+  if (!runs.values.empty()) {
+    result["median"] = runs.median();
+    result["min"] = runs.least();
+    result["max"] = runs.most();
+  }
+  if (!runs.runtime.empty()) result["runtime"] = runs.runtime;
+  for (const auto& [name, values] : runs.details) result["details"][name] = values;
+  if (!runs.error.empty()) {
+    result["error"] = runs.error;
+    result["at_limit"] = runs.at_limit;
+  }
+  return result;
+}
+
+Json machine_json(const std::string& format, const std::string& date, const std::string& load, int runs) {
+  return {{"format", format},
+          {"version", kFormatVersion},
+          {"date", date},
+          {"upcall", UPCALL_VERSION},
+          {"revision", UPCALL_REVISION},
+          {"kernel", kernel_release()},
+          {"cpu_model", cpu_model()},
+          {"cpus_online", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"load_before", load},
+          {"runs", runs}};
+}
+
+void print_machine(const std::string& date, const std::string& load) {
+  fmt::print("{}, Linux {}, {} CPUs, {}\n", cpu_model(), kernel_release(), sysconf(_SC_NPROCESSORS_ONLN),
+             date);
+  if (strtod(load.c_str(), nullptr) > kQuietLoad) {
+    fmt::print(
+        "The machine was not quiet (load {} before the first run): trust the ratios, less the figures.\n",
+        load);
+  }
+}
+
 void print_report(const Report& report) {
   for (const auto& section : report.sections) {
     bool one = section.cpus.size() == 1;
@@ -192,21 +216,11 @@ void print_report(const Report& report) {
     fmt::print("\nfloors: procedure call {}, system call (getppid) {}\n\n", floor(section.floor_call),
                floor(section.floor_syscall));
   }
-  fmt::print("{}, Linux {}, {} CPUs, {}\n", cpu_model(), kernel_release(), sysconf(_SC_NPROCESSORS_ONLN),
-             report.date);
-  if (strtod(report.load.c_str(), nullptr) > kQuietLoad) {
-    fmt::print(
-        "The machine was not quiet (load {} before the first run): trust the ratios, less the figures.\n",
-        report.load);
-  }
+  print_machine(report.date, report.load);
 }
 
 std::string report_json(const Report& report) {
-  Json document = {{"format", kFormat},           {"version", kFormatVersion},
-                   {"date", report.date},         {"upcall", UPCALL_VERSION},
-                   {"revision", UPCALL_REVISION}, {"kernel", kernel_release()},
-                   {"cpu_model", cpu_model()},    {"cpus_online", sysconf(_SC_NPROCESSORS_ONLN)},
-                   {"load_before", report.load},  {"runs", report.runs}};
+  Json document = machine_json(kFormat, report.date, report.load, report.runs);
   document["sections"] = Json::array();
   for (const auto& section : report.sections) {
     Json part = {{"processors", section.cpus.size()}, {"cpus", section.cpus}};

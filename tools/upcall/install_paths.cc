@@ -82,4 +82,9 @@ std::string find_bench_worker() {
                          here / "../libexec/upcall/upcall-bench-worker"});
 }
 
+std::string find_bench_peer(const std::string& name) {
+  fs::path path = fs::path(find_bench_worker()).parent_path() / name;
+  return access(path.c_str(), X_OK) == 0 ? path.string() : "";
+}
+
 }  // namespace upcall::tool

@@ -13,4 +13,7 @@ std::string find_library();
 // Absolute path of the benchmark program. Throws Failure (126).
 std::string find_bench_worker();
 
+// The program of that name beside it, which need not have been built: "" where it was not.
+std::string find_bench_peer(const std::string& name);
+
 }  // namespace upcall::tool

@@ -142,6 +142,12 @@ void add_bench(CLI::App& app, BenchOptions& bench) {
       ->option_text("FILE");
   command->add_option("--compare", bench.compare, "Show the change since an earlier --json FILE")
       ->option_text("FILE");
+  command
+      ->add_flag(
+          "--peers", bench.peers,
+          "The stalls on Upcall with each of --events, kernel threads, Go and Boost.Fiber (./dev bench "
+          "--peers builds these two)")
+      ->disable_flag_override();
   command->add_flag("--list", bench.list, "List the benchmarks, or those named")->disable_flag_override();
   command->footer(kBenchHelp);
 }
