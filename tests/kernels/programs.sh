@@ -10,7 +10,7 @@ BPF='bpf_hidden bpf_preempted bpf_stops'
 CONFINED='create_join unseen_fault'
 # With 1 and 2 processors.
 GENERAL='create_join cond_signal mutex_timed sem_waits futex_requeue futex_shared cancel_async
-  preempt_libc register_preempt x87_state priorities spin_holders
+  preempt_libc register_preempt x87_state priorities
   blocking_socket blocking_process blocked_readers aio signalfd
   signal_restart sigwait_two sync_signals sleep_order pshared_mutex robust_mutex
   fork_threads exec_from_thread posix_spawn vfork_exec kill_process reuse_setuid
