@@ -9,10 +9,7 @@ BPF='bpf_hidden bpf_preempted bpf_stops'
 # Without privilege, and with calls refused.
 CONFINED='create_join unseen_fault'
 # With 1 and 2 processors.
-GENERAL='create_join cond_signal mutex_timed sem_waits futex_requeue futex_shared cancel_async
-  preempt_libc register_preempt x87_state priorities
-  blocking_socket blocking_process blocked_readers aio signalfd
-  signal_restart sigwait_two sync_signals sleep_order pshared_mutex robust_mutex
-  fork_threads exec_from_thread posix_spawn vfork_exec kill_process reuse_setuid
-  stack_overflow stack_user stack_zeroed tls library_dlopen reuse_tls threads_10000
-  affinity_outside class_fifo class_idle cpu_quota share_threads activation_cap ptrace_attach proc_files'
+GENERAL='cond_signal futex_shared cancel_async preempt_libc x87_state blocking_socket blocking_process aio signalfd
+  signal_restart sync_signals pshared_mutex fork_threads exec_from_thread vfork_exec kill_process reuse_setuid
+  stack_overflow stack_overflow_user stack_user stack_zeroed threads_10000 library_dlopen affinity_outside
+  class_idle cpu_quota activation_cap ptrace_attach'
