@@ -86,7 +86,7 @@ for event in events:
         cause = blocked.pop(event.activation, None)
         if not cause and (whole_turns or event.activation in seen):
             problems.append(f"event {event.number}: activation {event.activation} was not blocked")
-        elif cause and (cause.processor, cause.thread) != (event.processor, event.thread) or cause.time > event.time:
+        elif cause and ((cause.processor, cause.thread) != (event.processor, event.thread) or cause.time > event.time):
             problems.append(f"event {event.number} does not fit event {cause.number}")
     elif event.activation in blocked:
         problems.append(f"event {event.number}: activation {event.activation} is blocked")
