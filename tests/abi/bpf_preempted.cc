@@ -17,7 +17,7 @@ int main() {
     }
   }
   std::vector<pthread_t> threads;
-  for (int i = 0; i < 4; ++i) threads.push_back(start([] { burn(300 * kMs); }));
+  for (int i = 0; i < 4; ++i) threads.push_back(start([] { burn(300 * kMs * time_factor()); }));
   join_all(threads);
   for (const pid_t hog : hogs) {
     CHECK_EQ(kill(hog, SIGKILL), 0);
