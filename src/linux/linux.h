@@ -126,6 +126,9 @@ Thread* sys_mprotect(Thread*) noexcept;
 Thread* sys_madvise(Thread*) noexcept;
 // The pooled stack that `address` lies in, guard included.
 bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* guard) noexcept;
+// Of a stack that is no slot (kernels without guard regions, memory of the program): from above the fault up to the
+// thread's TLS, if nothing between is unreadable.
+bool find_own_stack(uint64_t tls, uint64_t fault, uint64_t* bottom, uint64_t* size) noexcept;
 void lock_stacks_for_fork() noexcept;
 void unlock_stacks_after_fork() noexcept;
 // Counts files mapped executable: objects may have been loaded.

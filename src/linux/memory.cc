@@ -4,6 +4,8 @@
 // 6.13) everything passes through.
 #include <sys/mman.h>
 
+#include <cerrno>
+
 #include "arch/x86_64/cpu.h"
 #include "base/check.h"
 #include "kernel/memory.h"
@@ -285,6 +287,30 @@ bool find_stack(uint64_t address, uint64_t* bottom, uint64_t* size, uint64_t* gu
   *bottom = s->base + i * s->stack_bytes;
   *size = s->stack_bytes;
   *guard = s->slots[i].guard_pages * page;
+  return true;
+}
+
+namespace {
+
+// Asked by a call that fails in any case, with EFAULT where the page cannot be read: nobody is signalled.
+bool readable(uint64_t at) noexcept {
+  constexpr uint64_t no_such_change = ~0ul;
+  return kernel::sys(__NR_rt_sigprocmask, no_such_change, at, nullptr, 8) != -EFAULT;
+}
+
+}  // namespace
+
+bool find_own_stack(uint64_t tls, uint64_t fault, uint64_t* bottom, uint64_t* size) noexcept {
+  constexpr uint64_t largest_guard = 1ul << 20;
+  if (fault >= tls || tls - fault > max_stack) return false;
+  uint64_t low = fault & ~(page - 1);
+  if (readable(low)) return false;
+  while (!readable(low))
+    if ((low += page) > fault + largest_guard) return false;
+  for (uint64_t at = low; at < tls; at += page)
+    if (!readable(at)) return false;
+  *bottom = low;
+  *size = (tls & ~(page - 1)) + page - low;
   return true;
 }
 

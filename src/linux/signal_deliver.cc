@@ -256,8 +256,13 @@ namespace {
 // guard may have jumped over it.
 bool report_overflow(Thread* t, uint64_t address, uint64_t sp) noexcept {
   constexpr uint64_t large_frame = 1u << 20;
-  uint64_t bottom, size, guard;
-  if (!find_stack(arch::read_fs(), &bottom, &size, &guard)) return false;
+  uint64_t bottom, size, guard = 0;
+  const uint64_t tls = arch::read_fs();
+  if (!find_stack(tls, &bottom, &size, &guard)) {
+    // Looked for only where it is likely: programs may have faults by the thousand.
+    if (sp + large_frame < address || sp > address + 2 * large_frame) return false;
+    if (!find_own_stack(tls, address, &bottom, &size)) return false;
+  }
   if (address >= bottom + guard || address + large_frame < bottom || sp >= bottom + guard + large_frame)
     return false;
   (Line() << "stack overflow in thread " << t->tid << " (\"" << static_cast<const char*>(t->name)

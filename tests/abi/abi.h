@@ -64,6 +64,12 @@ constexpr int kSkip = 77;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
 
+// How much slower than usual this machine may be (tests/abi/run --time).
+inline int64_t time_factor() {
+  const char* factor = getenv("ABI_TIME_FACTOR");
+  return factor ? atoi(factor) : 1;
+}
+
 inline timespec to_timespec(int64_t ns) { return {ns / kSecond, ns % kSecond}; }
 
 inline int64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
