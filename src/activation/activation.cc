@@ -94,17 +94,37 @@ void pool_push(Activation* a) noexcept {
   a->processor->pool = a;
 }
 
-void pool_remove(Activation* a) noexcept {
-  LockGuard guard(a->processor->pool_lock);
-  // Under the lock, since refill_standby moves activations from the list to the slot.
-  Activation* me = a;
-  if (a->processor->standby.compare_exchange_strong(me, nullptr, acq_rel, relaxed)) return;
-  if (!a->in_pool) return;
+// Under the pool's lock.
+void unlink_from_pool(Activation* a) noexcept {
   Activation** link = &a->processor->pool;
   while (*link != a) link = &(*link)->pool_next;
   *link = a->pool_next;
   a->in_pool = false;
 }
+
+void pool_remove(Activation* a) noexcept {
+  LockGuard guard(a->processor->pool_lock);
+  // Under the lock, since refill_standby moves activations from the list to the slot.
+  Activation* me = a;
+  if (a->processor->standby.compare_exchange_strong(me, nullptr, acq_rel, relaxed)) return;
+  if (a->in_pool) unlink_from_pool(a);
+}
+
+}  // namespace
+
+bool take_parked(Activation* a, Processor* own) noexcept {
+  Processor* p = a->processor;  // for life, as long as it is parked
+  LockGuard guard(p->pool_lock);
+  Activation* me = a;
+  if (!p->standby.compare_exchange_strong(me, nullptr, acq_rel, relaxed)) {
+    if (!a->in_pool) return false;
+    unlink_from_pool(a);
+  }
+  a->bind_to = own;
+  return true;
+}
+
+namespace {
 
 void refill_standby(Processor* p) noexcept {
   if (p->standby.load(relaxed) || !p->pool) return;
@@ -229,10 +249,29 @@ void pin_self(uint32_t cpu) noexcept {
 
 namespace {
 
+// As new, for another kernel thread; what others still hold of the one before (a mark, a word in a table) is not its own.
+void start_over(Activation* a) noexcept {
+  a->in_runtime.store(1, relaxed);
+  a->resched.store(0, relaxed);
+  a->interrupt.store(0, relaxed);
+  a->lost.store(0, relaxed);
+  a->wake.store(0, relaxed);
+  a->signal_sent.store(0, relaxed);
+  a->adopted.store(0, relaxed);
+  a->weight.store(0, relaxed);
+  a->weight_held.store(0, relaxed);
+  a->switches.store(nullptr, relaxed);
+  a->blocked_at.store(0, relaxed);
+  a->current = nullptr;
+  a->bind_to = nullptr;
+}
+
 atomic<uint32_t> g_warned_cap{0}, g_warned_refused{0};
 
 void count_beyond_cap() noexcept {
-  if (g_counters.activations_created.load(relaxed) < g_runtime.activation_cap) return;
+  if (g_counters.kernel_threads_live.load(relaxed) - g_counters.helpers.load(relaxed) <
+      g_runtime.activation_cap)
+    return;
   g_counters.beyond_cap.fetch_add(1, relaxed);
   if (g_warned_cap.exchange(1, relaxed)) return;
   (Line() << g_runtime.activation_cap
@@ -244,10 +283,11 @@ void count_beyond_cap() noexcept {
 
 }  // namespace
 
-bool spawn_activation(Processor* p) noexcept {
+long spawn_activation(Processor* p) noexcept {
   Activation* a = take_retired();
   if (!a) a = new_activation_record();
-  if (!a) return false;
+  if (!a) return -12;
+  start_over(a);
   a->processor = p;
   a->outside = p->bound;
   if (p->bound) p->sole = a;
@@ -257,18 +297,19 @@ bool spawn_activation(Processor* p) noexcept {
   if (kernel::is_error(r)) {
     a->alive.store(0, relaxed);
     keep_retired(a);
+    if (p->bound) return r;  // its thread's creator is told
     g_counters.activations_refused.fetch_add(1, relaxed);
     if (!g_warned_refused.exchange(1, relaxed))
       (Line() << "the system gives no more kernel threads (error " << -r
               << "): ready threads wait until one that is blocked "
                  "in the kernel comes back")
           .write();
-    return false;
+    return r;
   }
-  count_beyond_cap();
+  if (!p->bound) count_beyond_cap();
   g_counters.activations_created.fetch_add(1, relaxed);
   raise_peak(g_counters.kernel_threads_peak, g_counters.kernel_threads_live.fetch_add(1, relaxed) + 1);
-  return true;
+  return 0;
 }
 
 long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
@@ -319,7 +360,7 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
   }
   // One new activation at a time: more wishes than it can serve are found by it in the queue.
   if (p->spawning.exchange(1, acq_rel)) return false;
-  bool made = spawn_activation(p);
+  bool made = spawn_activation(p) == 0;
   if (!made) p->spawning.store(0, relaxed);
   return made;
 }
@@ -333,9 +374,11 @@ bool wake_standby(Processor* p) noexcept {
   return true;
 }
 
-void make_standby(Processor* p) noexcept {
-  if (p->spawning.exchange(1, acq_rel)) return;
-  if (!spawn_activation(p)) p->spawning.store(0, relaxed);
+bool make_standby(Processor* p) noexcept {
+  if (p->spawning.exchange(1, acq_rel)) return true;
+  if (spawn_activation(p) == 0) return true;
+  p->spawning.store(0, relaxed);
+  return false;
 }
 
 namespace {
@@ -358,8 +401,10 @@ void park_wait(Activation* a) noexcept {
       continue;
     }
     pool_remove(a);
+    Processor* p = a->processor;
+    if (a->bind_to) settle_in(a);  // after pool_remove, under whose lock it is set
     if (try_claim(a)) {
-      refill_standby(a->processor);
+      refill_standby(p);
       return;
     }
     enter_pool(a);

@@ -46,6 +46,8 @@ struct alignas(64) Activation {
   int32_t tid;             // the kernel's
   atomic<uint32_t> alive;  // cleared by the kernel when the kernel thread is gone
   Activation* retired_next;
+  Processor*
+      bind_to;  // guarded by the pool's lock; set while it is parked: a thread's own, which it is to run
   atomic<uint32_t> wake;  // futex: 1 = look again
   Activation* pool_next;
   AltStack altstack;
@@ -128,7 +130,11 @@ struct alignas(64) Processor {
   // Of one bound thread (bound.cc).
   bool bound = false;
   atomic<uint32_t> bound_in_use{0};
+  bool filtered = false;   // its thread may be killed by a filter of its own
+  bool own_files = false;  // it has descriptors of its own (unshare)
+  bool counted = false;    // among the reasons (linux/bound.cc)
   Activation* sole = nullptr;
+  Thread* thread = nullptr;
   Processor* next_bound = nullptr;
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }
@@ -174,16 +180,16 @@ uint32_t activation_count() noexcept;
 // Null: the kernel refused (EAGAIN) or no memory.
 Activation* new_activation_record() noexcept;
 void adopt_first_activation(Activation*) noexcept;
-// Starts one more activation of `p`, parked in its pool. False: the kernel refused.
-bool spawn_activation(Processor* p) noexcept;
+// Starts one more activation of `p`, parked in its pool. 0 or -errno.
+long spawn_activation(Processor* p) noexcept;
 // CPU time that a kernel thread of this process has used, ns.
 uint64_t cpu_time(int32_t tid) noexcept;
 // Wakes a parked activation of `p` (makes one if `may_create`) to take the processor over.
 bool wake_successor(Processor* p, bool may_create) noexcept;
 // The sentinel's way: only the standby, no lock. A SCHED_IDLE thread that held one would starve behind those who spin for it.
 bool wake_standby(Processor* p) noexcept;
-// One more activation for the pool.
-void make_standby(Processor* p) noexcept;
+// One more activation for the pool. False: the kernel refused.
+bool make_standby(Processor* p) noexcept;
 // The calling activation owns nothing: sleeps until it owns its processor.
 void park(Activation*) noexcept;
 // Same, for one that is in the pool already (put there by whoever claimed its processor).
@@ -202,16 +208,26 @@ void forget_others(Activation* survivor) noexcept;
 void keep_retired(Activation* a) noexcept;
 
 // --- bound.cc: threads that keep their kernel thread
-// The current thread, from now on and for good. False: no memory, or no kernel thread to take its processor over.
-bool bind(Thread* t) noexcept;
-// Before a bound thread gets a filter that may refuse membarrier(2): a helper makes its heavy fences. False: there is none.
-bool prepare_for_filter() noexcept;
-// For a thread that a bound one makes: a processor with a kernel thread made by the caller's, null if there is none; and
-// `n`, which has not run, belongs to it.
-Processor* new_bound_activation() noexcept;
+// The current thread, from now on and for good: to `where`, if that is parked, else to the caller's. Returns the thread to
+// resume: t, which is bound; or another one, and t will call `again` on the kernel thread where it belongs. Null: no memory,
+// or no kernel thread to take its processor over.
+Thread* bind(Thread* t, Activation* where, Thread* (*again)(Thread*)) noexcept;
+// The bound thread has, or has inherited, a filter of system calls that may kill it. Who then does the rest of its exit:
+void note_filter(Thread* t) noexcept;
+extern void (*g_thread_killed)(Thread*);
+extern atomic<uint32_t> g_filtered;  // there has been one
+// For a thread that a bound one makes: a processor with a kernel thread made by the caller's, 0 or -errno; and `n`, which has
+// not run, belongs to it.
+long new_bound_activation(Processor** made) noexcept;
 void adopt_bound(Thread* n, Processor* p) noexcept;
+// park_wait, `bind_to` is set: the calling activation goes there.
+void settle_in(Activation* a) noexcept;
+// Of the pool, for `own`. False: it is not parked.
+bool take_parked(Activation* a, Processor* own) noexcept;
 // A bound thread has ended, and its activation does.
 [[noreturn]] void retire(Activation*) noexcept;
+// Monitor: signals that bound threads have not looked at, and threads that were killed. True: it is to look again soon.
+bool watch_bound() noexcept;
 // fork's child: the one thread there is stands on the first shared processor again.
 void unbind_in_child(Thread* survivor) noexcept;
 // All that were ever made, by next_bound.
@@ -366,6 +382,8 @@ bool try_claim(Activation* a) noexcept;
 void unblocked(Activation* a) noexcept;
 // Stops the thread that runs on `a` at the next possible point.
 void preempt_activation(Activation* a) noexcept;
+// The thread that runs there has a signal to look at and has not looked yet.
+bool owes_attention(OwnerWord w) noexcept;
 // The monitor hands real signals of the process to this function.
 extern void (*g_process_signal)(int signal, void* siginfo);
 // The same for a signal that the kernel gave to one of our kernel threads, from its handler: the thread may be anywhere in

@@ -13,7 +13,7 @@ bool (*g_after_blocking)(Thread*, long) = nullptr;
 bool claim_back(Activation* a) noexcept {
   Processor* p = a->processor;
   OwnerWord w = p->owner_word();
-  if (w.state() == Owner::in_kernel) {
+  if (w.state() == Owner::in_kernel || w.state() == Owner::vacant) {
     if (!try_claim(a)) return false;
   } else {
     if (w.state() != Owner::idle) return false;

@@ -136,9 +136,10 @@ void poll_lost() noexcept {
           kernel_state(a) == KernelState::blocked ? lost_allowance_blocked_ns : lost_allowance_ns;
       if (used - a->lost_cpu_time > allowed) {
         // As in preempt_activation: it has its processor back before it enters the kernel, and then waits for us.
-        a->processor->preempt_in_flight.fetch_add(1, fenced);
+        Processor* p = a->processor;  // it may get another one meanwhile (bound.cc)
+        p->preempt_in_flight.fetch_add(1, fenced);
         if (a->lost.load(fenced)) send_signal(a);
-        a->processor->preempt_in_flight.fetch_sub(1, release);
+        p->preempt_in_flight.fetch_sub(1, release);
       }
       a->lost_cpu_time = used;
       link = &a->lost_next;

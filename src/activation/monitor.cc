@@ -31,6 +31,7 @@ constexpr uint64_t longest_tick_ns = 1'000'000;
 // Returns from unseen blocking are noticed within the first; the second bounds the monitor's share of a CPU.
 constexpr uint64_t lost_poll_ns = 900'000, lost_look_ns = 20'000;
 constexpr uint64_t probe_ns = 100'000;
+constexpr uint64_t killed_poll_ns = 50'000'000;  // bound threads that their own filters have killed
 constexpr int quiet_ticks_before_sleep = 100;
 uint32_t g_ticks_of_slice = 1;  // looks at the same thread after which its time slice is over
 uint32_t g_ticks_of_stall = 1;  // those without CPU time after which it counts as blocked: a slice, or 10 ms
@@ -57,8 +58,9 @@ void take_handed() noexcept {
 Activation* g_monitor = nullptr;
 atomic<uint32_t> g_poked{0};
 
-// The thread that runs there has a signal to look at and has not looked yet. Who posts a signal may miss the moment
-// at which the thread starts to run; here it is seen for as long as it is not done.
+}  // namespace
+
+// Who posts a signal may miss the moment at which the thread starts to run; here it is seen for as long as it is not done.
 bool owes_attention(OwnerWord w) noexcept {
   if (w.state() != Owner::running) return false;
   Activation* a = activation_at(w.activation());
@@ -66,6 +68,8 @@ bool owes_attention(OwnerWord w) noexcept {
   Thread* t = a ? __atomic_load_n(&a->current, __ATOMIC_RELAXED) : nullptr;
   return t && t->attention.load(relaxed);
 }
+
+namespace {
 
 void take_from_blocked(Processor* p, OwnerWord w, KernelState known) noexcept {
   if (!detach(p, w, Detacher::monitor)) return;
@@ -192,6 +196,10 @@ uint64_t next_deadline(uint64_t next_tick, bool one_more) noexcept {
   uint64_t now = lost_count() ? kernel::now() : 0;
   uint64_t d = now ? now + lost_poll_ns + lost_count() * lost_look_ns : sched::never;
   if ((one_more || g_monitor_ticking.load(relaxed)) && next_tick < d) d = next_tick;
+  if (g_filtered.load(fenced)) {  // pairs with note_filter
+    if (!now) now = kernel::now();
+    if (now + killed_poll_ns < d) d = now + killed_poll_ns;
+  }
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (p->probe.due < d) d = p->probe.due;
@@ -254,6 +262,7 @@ void monitor_main(void* argument) noexcept {
     uint64_t now = kernel::now();
     finish_probes(now);
     expire_all(now);
+    bool bound_waiting = first_bound_processor() && watch_bound();
     bool ticking = one_more || g_monitor_ticking.load(relaxed);
     if (!ticking || now < next_tick) {
       if (!ticking) next_tick = now + tick_ns;
@@ -261,7 +270,7 @@ void monitor_main(void* argument) noexcept {
       continue;
     }
     watch_switch_events(g_monitor);
-    bool waiting = false;
+    bool waiting = bound_waiting;
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
     if (waiting && g_runtime.processors > 1) balance();
     next_tick = now + tick_ns;

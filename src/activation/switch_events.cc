@@ -27,7 +27,6 @@ constexpr uint64_t word_of(int32_t tid, uint32_t state) noexcept {
 // No entry to be had, or one is being looked for: reads as unknown.
 atomic<uint64_t> g_no_entry{0};
 
-// Activations never end, so an entry is never given back.
 void take_entry(Activation* a, switch_table* table, uint32_t state) noexcept {
   atomic<uint64_t>* none = nullptr;
   if (!a->switches.compare_exchange_strong(none, &g_no_entry, acq_rel, relaxed)) return;
@@ -97,6 +96,12 @@ KernelState kernel_state(Activation* a) noexcept {
 
 void note_own_switches(Activation* a) noexcept {
   if (switch_table* table = g_table.load(acquire)) take_entry(a, table, SWITCH_EVENT);
+}
+
+void forget_own_switches(Activation* a) noexcept {
+  atomic<uint64_t>* entry = a->switches.exchange(nullptr, relaxed);
+  if (entry && entry != &g_no_entry)
+    entry->store(0, relaxed);  // free; a wake-up noted meanwhile would cost one entry
 }
 
 void start_switch_events() noexcept {

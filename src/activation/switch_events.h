@@ -20,6 +20,8 @@ KernelState kernel_state(Activation* a) noexcept;
 
 // The calling activation's switches are noted from here on.
 void note_own_switches(Activation* a) noexcept;
+// Its kernel thread ends, or has ended.
+void forget_own_switches(Activation* a) noexcept;
 
 // --events bpf: loads the programs; returns when they are there or have been refused.
 void start_switch_events() noexcept;

@@ -29,7 +29,7 @@ void make_ready(const WakeList& list) noexcept {
   if (!list.n) return;
   Activation* a = activation::self();
   bool single = list.n == 1;
-  a->processor->counters.futex_wakes += list.n;
+  if (!a->is_monitor) a->processor->counters.futex_wakes += list.n;
   for (Thread* t = list.head; t;) {
     Thread* next = t->wait_next;
     if (sched::is_armed(t)) t->timers->cancel(t);
@@ -40,7 +40,7 @@ void make_ready(const WakeList& list) noexcept {
       activation::ready_last(a, t);
     t = next;
   }
-  activation::yield_to_woken(a);
+  if (!a->is_monitor) activation::yield_to_woken(a);
 }
 
 // The caller has claimed t's wait, so nobody else makes it ready; only a requeue may still move it.

@@ -14,7 +14,7 @@ Thread* by_tid(Thread* t, int32_t tid) noexcept { return tid == 0 ? t : sched::g
 
 // The same call for the kernel thread of `of`, which is bound. The id is the first argument, or the second (setpriority).
 long call_for_bound(const Thread* t, const Thread* of) noexcept {
-  int32_t id = of->bound->sole->tid;
+  int32_t id = of->bound_tid;
   bool second = t->nr == __NR_setpriority || t->nr == __NR_getpriority;
   return kernel::sys(t->nr, second ? static_cast<long>(t->rdi) : id, second ? id : static_cast<long>(t->rsi),
                      t->rdx);
@@ -27,7 +27,7 @@ constexpr uint64_t max_affinity = sizeof(activation::Runtime::affinity);
 Thread* sys_sched_getaffinity(Thread* t) noexcept {
   Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
   if (!of) return pass(t);
-  if (of->bound) return answer(t, call_for_bound(t, of));
+  if (of->bound_tid) return answer(t, call_for_bound(t, of));
   auto known = static_cast<uint64_t>(activation::g_runtime.affinity_size);
   if (t->rsi < known || (t->rsi & 7)) return answer(t, -e_inval);
   // Who has been moved from outside (taskset, a cpuset that changes) is told so.
@@ -46,7 +46,7 @@ Thread* sys_sched_getaffinity(Thread* t) noexcept {
 Thread* sys_sched_setaffinity(Thread* t) noexcept {
   Thread* of = by_tid(t, static_cast<int32_t>(t->rdi));
   if (!of) return pass(t);
-  if (of->bound) return answer(t, call_for_bound(t, of));
+  if (of->bound_tid) return answer(t, call_for_bound(t, of));
   uint64_t mask[max_affinity / 8] = {}, any = 0;
   if (upcall_copy_user(mask, reinterpret_cast<void*>(t->rdx), t->rsi < max_affinity ? t->rsi : max_affinity))
     return answer(t, -e_fault);
@@ -77,7 +77,8 @@ Thread* sys_sched_attributes(Thread* t) noexcept {
       of->touched = true;  // the library caches them
       int32_t policy = with_policy ? static_cast<int32_t>(t->rsi) & ~SCHED_RESET_ON_FORK : of->sched_policy;
       if (!valid(policy, priority)) return answer(t, -e_inval);
-      if (long r = of->bound ? call_for_bound(t, of) : 0) return answer(t, r);
+      if (long r = of->bound_tid ? kernel::sys(__NR_sched_setscheduler, of->bound_tid, policy, &priority) : 0)
+        return answer(t, r);
       of->sched_policy = policy, of->sched_priority = priority;
       if (activation::g_runtime.started) activation::priority_changed(of);
       return answer(t, 0);
@@ -104,6 +105,11 @@ Thread* sys_priority(Thread* t) noexcept {
   constexpr uint64_t prio_process = 0;
   Thread* of = t->rdi == prio_process ? by_tid(t, static_cast<int32_t>(t->rsi)) : nullptr;
   if (!of) return pass(t);
+  if (int32_t tid = of->bound_tid) {
+    long r = call_for_bound(t, of), now = kernel::sys(__NR_getpriority, prio_process, tid);
+    if (t->nr == __NR_setpriority && r == 0 && now > 0) of->nice = static_cast<int32_t>(20 - now);
+    return answer(t, r);
+  }
   if (of->is_main) {
     // The kernel threads may weigh more than the program.
     if (t->nr == __NR_getpriority && activation::g_runtime.share_threads) return answer(t, 20 - of->nice);
@@ -116,18 +122,15 @@ Thread* sys_priority(Thread* t) noexcept {
     return answer(t, r);
   }
   if (t->nr == __NR_getpriority) return answer(t, 20 - of->nice);
-  if (of->bound) {
-    long r = call_for_bound(t, of);
-    if (r == 0)
-      of->nice = static_cast<int32_t>(20 - kernel::sys(__NR_getpriority, prio_process, of->bound->sole->tid));
-    return answer(t, r);
-  }
   auto nice = static_cast<int32_t>(t->rdx);
   nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
   if (nice < of->nice) {
     // Only the kernel knows whether it is allowed; it is tried on this kernel thread.
     if (long r = kernel::sys(__NR_setpriority, prio_process, 0, nice); r != 0) return answer(t, r);
-    activation::forget_weight();
+    if (t->bound)
+      kernel::sys(__NR_setpriority, prio_process, 0, t->nice);
+    else
+      activation::forget_weight();
   }
   of->nice = nice;
   return answer(t, 0);

@@ -98,6 +98,7 @@ void report_remaining(Thread*) noexcept;
 Thread* sys_clone(Thread*) noexcept;
 Thread* sys_clone3(Thread*) noexcept;
 Thread* sys_exit(Thread*) noexcept;
+void thread_killed(Thread*) noexcept;
 Thread* sys_gettid(Thread*) noexcept;
 Thread* sys_set_tid_address(Thread*) noexcept;
 Thread* sys_set_robust_list(Thread*) noexcept;

@@ -32,6 +32,7 @@ Thread* fork_like(Thread* t) noexcept {
   lock_stacks_for_fork();
   activation::lock_frames_for_fork();
   activation::show_program_class();
+  t->forked_on = activation::self();
   long r = raw_call(t);
   if (r) activation::hide_program_class();
   activation::unlock_frames_after_fork();
@@ -48,6 +49,7 @@ Thread* fork_like(Thread* t) noexcept {
 Thread* sys_fork(Thread* t) noexcept { return activation::g_runtime.started ? fork_like(t) : pass(t); }
 
 Thread* clone_process(Thread* t, unsigned long flags, bool own_stack) noexcept {
+  t->forked_on = activation::g_runtime.started ? activation::self() : nullptr;
   if (!(flags & CLONE_VM)) {
     if (!activation::g_runtime.started && !own_stack) return pass(t);
     if (!own_stack) return fork_like(t);

@@ -49,10 +49,10 @@ long make_thread(Thread* t, const CloneRequest& c) noexcept {
     return -e_fault;
   }
   if (t->bound) {
-    activation::Processor* own = activation::new_bound_activation();
-    if (!own) {
+    activation::Processor* own;
+    if (long r = activation::new_bound_activation(&own)) {
       sched::g_threads.free(n);
-      return -e_again;
+      return r;
     }
     activation::adopt_bound(n, own);
   }
@@ -139,10 +139,10 @@ Thread* sys_clone3(Thread* t) noexcept {
                           reinterpret_cast<int32_t*>(c.child_tid)});
 }
 
-Thread* sys_exit(Thread* t) noexcept {
-  auto status = static_cast<int>(t->rdi);
-  Activation* a = activation::self();
-  upcall_reset_control();  // the next thread expects the defaults
+namespace {
+
+// All of a thread's exit but what is its activation's.
+void end_thread(Thread* t, int status) noexcept {
   if ((t->hull || t->is_main) && g_thread_exits) g_thread_exits(t);
   walk_robust_list(t);
   discard_signals(t);
@@ -157,16 +157,30 @@ Thread* sys_exit(Thread* t) noexcept {
     activation::free_frame(t->preempt_frame);
     t->preempt_frame = nullptr;
   }
-  a->current = nullptr;
+  if (Activation* a = activation::self(); a->current == t) a->current = nullptr;
   // Whoever waits for this may free the thread's stack and TLS at once. We use neither.
   if (clear) {
     if (!upcall_store_user32(clear, 0)) wake_after_exit(clear);
   }
   t->exiting_tid.store(0, release);  // pairs with will_clear: a joiner that comes now finds the word cleared
-  bool bound = t->bound != nullptr;
   sched::g_threads.free(t);
+}
+
+}  // namespace
+
+Thread* sys_exit(Thread* t) noexcept {
+  Activation* a = activation::self();
+  bool bound = t->bound != nullptr;
+  upcall_reset_control();  // the next thread expects the defaults
+  end_thread(t, static_cast<int>(t->rdi));
   if (__builtin_expect(bound, 0)) activation::retire(a);
   return activation::schedule(a);
+}
+
+// The kernel has ended it, by a filter of its own (SIGSYS).
+void thread_killed(Thread* t) noexcept {
+  constexpr int by_signal = 128 + 31;
+  end_thread(t, by_signal);
 }
 
 Thread* sys_gettid(Thread* t) noexcept { return answer(t, t->tid); }

@@ -168,6 +168,7 @@ bool start_runtime(Thread* t) noexcept {
   g_runtime.started = true;
   upcall_yields_are_ours = 1;
   install_table(true);
+  activation::g_thread_killed = thread_killed;
   if (g_runtime.events == activation::Events::bpf) start_with_bpf(a);
   if (log_on(Topic::start))
     (Line() << "started: " << g_runtime.processors << " processors, " << patch::totals().patched
@@ -183,6 +184,7 @@ void unstart_runtime(Thread* t) noexcept {
   upcall_yields_are_ours = 0;
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   bool own_affinity = t->bound;
+  t->forked_on = nullptr;
   activation::unbind_in_child(t);
   activation::forget_others(a);
   if (g_forked) g_forked(t);

@@ -97,7 +97,9 @@ struct Thread {
   bool interrupted_call;  // the call answered -EINTR because of a signal: restart it unless a handler says no
   bool is_main;
   int32_t sched_policy, sched_priority;
-  activation::Processor* bound;  // its own, if it keeps its kernel thread: activation/bound.cc
+  activation::Processor* bound;       // its own, if it keeps its kernel thread: activation/bound.cc
+  int32_t bound_tid;                  // that kernel thread's id, else 0
+  activation::Activation* forked_on;  // the kernel thread that has made its last child process
   void* altstack_sp;
   uint64_t altstack_size;
   int32_t altstack_flags;
