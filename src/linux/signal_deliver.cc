@@ -318,6 +318,29 @@ bool guest_fixup(KernelUcontext* uc) noexcept {
   return true;
 }
 
+namespace {
+
+// A filter (SECCOMP_RET_TRAP) has trapped the call that the runtime makes for its thread: no lock is held, but for a fork.
+// The call is not made and answers its number, as the kernel has it; the signal is the thread's, at its own site.
+bool trapped_call(const Activation* a, int signal, const Info* info) noexcept {
+  constexpr int by_filter = 1;  // SYS_SECCOMP
+  constexpr size_t number_at = 8;
+  Thread* t = a->current;
+  if (signal != 31 || info->code != by_filter || !t) return false;
+  int32_t number;
+  __builtin_memcpy(&number, info->rest + number_at, sizeof number);
+  if (number != t->nr || number == __NR_fork || number == __NR_clone || number == __NR_clone3) return false;
+  Info shown = *info;
+  shown.fault_address = patch::program_pc(t->rip);
+  Action action = action_of(signal);
+  // As force_sig does it: who does not take it ends by it.
+  if (action.handler <= 1 || (t->signals.mask.load(relaxed) & bit(signal)) || !post_thread(t, signal, shown))
+    default_action(signal);
+  return true;
+}
+
+}  // namespace
+
 // The kernel calls this for faults and for the reserved signal.
 extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signal, void* raw_info,
                                                                        void* ucontext) {
@@ -344,6 +367,7 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
       uc->rip = reinterpret_cast<uint64_t>(upcall_user_fault);
       return;
     }
+    if (trapped_call(a, signal, info)) return;
     Line line;
     line << "internal error: signal " << signal << " inside the runtime, at upcall_text_begin + ";
     line.hex(uc->rip - reinterpret_cast<uint64_t>(upcall_text_begin)) << ", address ";
