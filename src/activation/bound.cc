@@ -195,7 +195,8 @@ Thread* bind(Thread* t, Activation* where, Thread* (*again)(Thread*)) noexcept {
   if (t->bound) return t;
   Activation* a = self();
   Processor* from = a->processor;
-  Processor* own = (has_successor(from) || make_standby(from)) && start_fencer() ? bound_processor() : nullptr;
+  Processor* own =
+      (has_successor(from) || make_standby(from)) && start_fencer() ? bound_processor() : nullptr;
   if (!own) return nullptr;
   if (!where && t->is_main) where = leader();
   if (where && where != a && !where->is_monitor) {
