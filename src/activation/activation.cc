@@ -269,9 +269,9 @@ void start_over(Activation* a) noexcept {
 atomic<uint32_t> g_warned_cap{0}, g_warned_refused{0};
 
 void count_beyond_cap() noexcept {
-  if (g_counters.kernel_threads_live.load(relaxed) - g_counters.helpers.load(relaxed) <
-      g_runtime.activation_cap)
-    return;
+  // Added, not subtracted: a helper is counted as such a moment before it is counted at all.
+  uint64_t most = g_counters.helpers.load(relaxed) + g_runtime.activation_cap;
+  if (g_counters.kernel_threads_live.load(relaxed) < most) return;
   g_counters.beyond_cap.fetch_add(1, relaxed);
   if (g_warned_cap.exchange(1, relaxed)) return;
   (Line() << g_runtime.activation_cap
