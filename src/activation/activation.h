@@ -162,7 +162,7 @@ struct Runtime {
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
   bool symbols = false;          // functions interposed by symbol are ours, not glibc's
-  atomic<uint32_t> sleeping{0};  // processors in a kernel sleep
+  atomic<uint32_t> sleeping{0};  // shared processors whose owner is not running, where there are several
   atomic<uint32_t> spinning{0};  // idle processors that look for work
   uint64_t xsave_features = 3;
   uint32_t xsave_size = 512;
@@ -171,6 +171,14 @@ struct Runtime {
   int64_t affinity_size = 0;   // bytes of it that the kernel knows
 };
 extern Runtime g_runtime;
+
+// After a change of p's owner word from, or to, running: others are worth a look when somebody sleeps.
+inline void count_sleeping(const Processor* p) noexcept {
+  if (g_runtime.processors != 1 && !p->bound) g_runtime.sleeping.fetch_add(1, relaxed);
+}
+inline void count_awake(const Processor* p) noexcept {
+  if (g_runtime.processors != 1 && !p->bound) g_runtime.sleeping.fetch_sub(1, relaxed);
+}
 
 inline Activation* self() noexcept { return static_cast<Activation*>(arch::read_gs_pointer<A_SELF>()); }
 Activation* activation_at(uint32_t index) noexcept;

@@ -20,7 +20,7 @@ bool claim_back(Activation* a) noexcept {
     Activation* sleeper = activation_at(w.activation());
     if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
       return false;
-    g_runtime.sleeping.fetch_sub(1, relaxed);
+    count_awake(p);
     pool_adopt(sleeper);
   }
   end_take_over(p);
@@ -74,7 +74,7 @@ void remember(Thread* t, bool blocked) noexcept {
 OwnerWord enter_kernel(Activation* a, Thread* t) noexcept {
   Processor* p = a->processor;
   t->state.store(sched::State::in_kernel, relaxed);
-  g_runtime.sleeping.fetch_add(1, relaxed);
+  count_sleeping(p);
   a->blocked_at.store(g_measuring && p->has_work() ? arch::tsc() : 0, relaxed);
   OwnerWord w = p->owner_word().next(Owner::in_kernel, a->index);
   // fenced: pairs with ready_remote's push and with the monitor's preempt_in_flight.
@@ -91,7 +91,7 @@ bool leave_kernel(Activation* a, OwnerWord w) noexcept {
   if (!a->processor->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel,
                                                    acquire))
     return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
+  count_awake(a->processor);
   return true;
 }
 

@@ -55,7 +55,7 @@ Processor* bound_processor() noexcept {
 
 // The owner's: `a` goes, and whoever looks at `p` next may claim it.
 void leave_vacant(Activation* a, Processor* p) noexcept {
-  g_runtime.sleeping.fetch_add(1, relaxed);
+  count_sleeping(p);
   OwnerWord w = p->owner_word().next(Owner::vacant, 0);
   // fenced: pairs with ready_remote's push and with preempt_activation.
   p->owner.exchange(w.bits, fenced);
@@ -176,11 +176,7 @@ bool start_fencer() noexcept {
 // `f`, if it is parked, gets `own` and its thread. False: it is not.
 bool give_to(Activation* f, Processor* own, Thread* t) noexcept {
   own->thread = t;
-  g_runtime.sleeping.fetch_add(1, relaxed);  // a vacant one
-  if (!take_parked(f, own)) {
-    g_runtime.sleeping.fetch_sub(1, relaxed);
-    return false;
-  }
+  if (!take_parked(f, own)) return false;
   adopt(t, own, f);
   t->state.store(sched::State::ready, relaxed);
   ready_remote(own, t);
@@ -235,11 +231,9 @@ long new_bound_activation(Processor** made) noexcept {
   Processor* p = bound_processor();
   if (!p) return -12;
   p->spawning.store(1, relaxed);
-  g_runtime.sleeping.fetch_add(1, relaxed);  // as a vacant one; while nobody uses it it does not count
   *made = p;
   long r = spawn_activation(p);
   if (r == 0) return 0;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
   p->spawning.store(0, relaxed);
   give_up(p);
   return r;
@@ -287,7 +281,6 @@ bool watch_bound() noexcept {
       Thread* t = p->thread;
       p->thread = nullptr;
       p->owner.exchange(w.next(Owner::vacant, 0).bits, fenced);  // nobody else does
-      if (w.state() != Owner::running) g_runtime.sleeping.fetch_sub(1, relaxed);
       g_thread_killed(t);
       give_up(p);
       forget_own_switches(a);

@@ -51,7 +51,7 @@ bool take_back(Activation* a) noexcept {
   w = p->owner_word();
   if (w.state() == Owner::in_kernel && w.activation() == a->index &&
       p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed)) {
-    g_runtime.sleeping.fetch_sub(1, relaxed);
+    count_awake(p);
     g_counters.taken_back.fetch_add(1, relaxed);
     return true;
   }
@@ -75,13 +75,13 @@ bool detach(Processor* p, OwnerWord w, Detacher by) noexcept {
   heavy_fence();
   // acquire: pairs with the store at the end of entry.S's way out.
   if (!a->in_runtime.load(acquire)) {
-    g_runtime.sleeping.fetch_add(1, relaxed);
+    count_sleeping(p);
     // Should the owner be entering the kernel at this moment, which makes the next step fail: about the same time.
     a->blocked_at.store(arch::tsc(), relaxed);
     // acq_rel: pairs with take_back, and with whoever claims the processor now.
     done =
         p->owner.compare_exchange_strong(w.bits, w.next(Owner::in_kernel, a->index).bits, acq_rel, relaxed);
-    if (!done) g_runtime.sleeping.fetch_sub(1, relaxed);
+    if (!done) count_awake(p);
   }
   if (!done) a->lost.fetch_and(~mark, relaxed);
   if (done) watch(a);

@@ -73,6 +73,7 @@ Event new_event(Upcall kind, uint32_t processor, uint32_t activation, int32_t th
 }
 
 void deliver(const Event& e) noexcept {
+  if (!g_measuring) return;
   g_upcalls[static_cast<uint32_t>(e.kind)].fetch_add(1, relaxed);
   if (!e.sequence) return;
   Slot& slot = slot_of(e.sequence);

@@ -128,7 +128,7 @@ void idle(Activation* a) noexcept {
   a->current = nullptr;
   a->wake.store(0, relaxed);
   a->adopted.store(0, relaxed);
-  r.sleeping.fetch_add(1, relaxed);
+  count_sleeping(p);
   // fenced: pairs with ready_remote's push followed by its load of the owner word.
   p->owner.exchange(sleeping.bits, fenced);
   if (!p->has_work()) {
@@ -137,7 +137,7 @@ void idle(Activation* a) noexcept {
   // acq_rel: pairs with a returning activation's claim.
   if (p->owner.compare_exchange_strong(sleeping.bits, sleeping.next(Owner::running, a->index).bits, acq_rel,
                                        relaxed)) {
-    r.sleeping.fetch_sub(1, relaxed);
+    count_awake(p);
     a->wake.store(0, relaxed);
   } else {
     // acquire: pairs with pool_adopt. Not before: it would be in the pool twice.

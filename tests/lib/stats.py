@@ -2,9 +2,10 @@
 """Checks the statistics that `upcall run --stats-file` wrote: did Upcall carry the program?
 
 usage: stats.py --processors N --threads N|LEAST-MOST [--pid PID] [--observed N] [--few-kernel-threads]
-                [--by-children N|N+] FILE...
+                [--by-children N|N+] [--bound-by CALL,...] FILE...
 
-One FILE per process. --by-children: the children of PID make N threads in all, or at least N. Prints a line `threads=N kernel=N unpatched=N:...` for the process PID (with --by-children for all), then a
+One FILE per process. --by-children: the children of PID make N threads in all, or at least N. --bound-by: calls that may bind threads to kernel threads;
+otherwise none may be bound. Prints a line `threads=N kernel=N unpatched=N:...` for the process PID (with --by-children for all), then a
 line `problem: ...` for everything that is not as it should be; the exit status is 1 if there is any.
 """
 import argparse
@@ -13,7 +14,7 @@ import json
 import os
 import sys
 
-KEYS = ("pid", "program", "processors", "threads_created", "threads_peak", "bound_threads", "kernel_threads_peak",
+KEYS = ("pid", "program", "processors", "threads_created", "threads_peak", "bound_threads", "bound_reasons", "kernel_threads_peak",
         "activations_created", "helpers", "switches", "upcalls_processor_preempted", "steals",
         "futex_waits", "futex_wakes",
         "blocking_calls", "upcalls_activation_blocked", "upcalls_activation_unblocked", "take_over_latency_ns",
@@ -29,8 +30,9 @@ def check_process(stats, args, problem):
     # Processors beyond the first start with the first thread that is created.
     if stats["processors"] != args.processors and (stats["threads_created"] > 0 or stats["processors"] > args.processors):
         problem(f"{stats['processors']} processors instead of {args.processors}")
-    if stats["bound_threads"] != 0:
-        problem(f"{stats['bound_threads']} bound threads (reasons: {stats.get('bound_reasons', 'none given')})")
+    reasons = stats["bound_reasons"]
+    if stats["bound_threads"] != 0 and (not reasons or set(reasons) - set(args.bound_by.split(","))):
+        problem(f"{stats['bound_threads']} bound threads (reasons: {reasons or 'none given'})")
     limit = stats["processors"] + stats["activations_created"] + stats["helpers"]
     if stats["kernel_threads_peak"] > limit:
         problem(f"{stats['kernel_threads_peak']} kernel threads at the peak: more than processors + activations + "
@@ -74,6 +76,7 @@ def main():
     parser.add_argument("--observed", type=int, default=0)
     parser.add_argument("--few-kernel-threads", action="store_true")
     parser.add_argument("--by-children")
+    parser.add_argument("--bound-by", default="")
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
 

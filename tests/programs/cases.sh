@@ -90,7 +90,8 @@ case_cpp_threads() {
 stress() {
   local label=$1 stressor=$2 operations=$3 by_children=$4
   shift 4
-  step -c "$by_children" "$label" stress-ng "--$stressor" 2 "--$stressor-ops" "$operations" --timeout 60 --verify \
+  # Its threads look whether they may enter name spaces.
+  step -c "$by_children" -b setns "$label" stress-ng "--$stressor" 2 "--$stressor-ops" "$operations" --timeout 60 --verify \
     --metrics --log-file "$OUT/$label.log" --temp-path "$OUT" "$@"
   grep -qE "metrc: .* $stressor +$operations " "$OUT/$label.log" ||
     problem "$label: not $operations operations: $(grep -E "metrc: .* $stressor " "$OUT/$label.log")"

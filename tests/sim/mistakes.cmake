@@ -70,7 +70,7 @@ sim_mistake(numbered_late activation/activation.cc 2000
   // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
   if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
     return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
+  count_awake(p);
   uint64_t woken = a->woken_at.load(relaxed);
   if (woken > since) since = woken;
   if (blocked && g_measuring) p->taken_over = since ? since : arch::tsc();
@@ -80,7 +80,7 @@ sim_mistake(numbered_late activation/activation.cc 2000
   // acq_rel: pairs with enter_kernel's exchange; the processor's private data is ours from here.
   if (!p->owner.compare_exchange_strong(w.bits, w.next(Owner::running, a->index).bits, acq_rel, relaxed))
     return false;
-  g_runtime.sleeping.fetch_sub(1, relaxed);
+  count_awake(p);
   uint64_t woken = a->woken_at.load(relaxed);
   if (woken > since) since = woken;
   if (blocked && g_measuring) p->taken_over = since ? since : arch::tsc();
