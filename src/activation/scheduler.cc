@@ -122,7 +122,6 @@ bool spin_for_work(Activation* a) noexcept {
 void idle(Activation* a) noexcept {
   Processor* p = a->processor;
   if (spin_for_work(a)) return;
-  Runtime& r = g_runtime;
   OwnerWord w = p->owner_word();
   OwnerWord sleeping = w.next(Owner::idle, a->index);
   a->current = nullptr;
