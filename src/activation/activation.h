@@ -134,7 +134,7 @@ struct alignas(64) Processor {
   bool own_files = false;  // it has descriptors of its own (unshare)
   bool counted = false;    // among the reasons (linux/bound.cc)
   Activation* sole = nullptr;
-  Thread* thread = nullptr;
+  atomic<Thread*> thread{nullptr};
   Processor* next_bound = nullptr;
 
   OwnerWord owner_word() const noexcept { return {owner.load(acquire)}; }

@@ -90,7 +90,7 @@ void settle(Activation* a, const Thread* t) noexcept {
 // The thread's side.
 void adopt(Thread* t, Processor* p, Activation* a) noexcept {
   p->sole = a;
-  p->thread = t;
+  p->thread.store(t, relaxed);
   p->current_priority.store(t->sched_priority, relaxed);
   t->bound = p;
   t->bound_tid = a->tid;
@@ -100,8 +100,8 @@ void adopt(Thread* t, Processor* p, Activation* a) noexcept {
 }
 
 void give_up(Processor* own) noexcept {
-  own->bound_in_use.store(unused, release);
-}  // pairs with bound_processor
+  own->bound_in_use.store(unused, release);  // pairs with bound_processor
+}
 
 // `t` goes on elsewhere, where it makes its call again.
 void prepare_to_leave(Thread* t, Thread* (*again)(Thread*)) noexcept {
@@ -161,8 +161,8 @@ bool start_fencer() noexcept {
   if (!g_have_membarrier) return true;
   for (uint32_t i = 0;; ++i) {
     uint32_t state = none;
-    if (g_fencer.compare_exchange_strong(state, being_made, acq_rel, acquire))
-      break;  // pairs with the stores below
+    // acq_rel, acquire: pairs with the stores below.
+    if (g_fencer.compare_exchange_strong(state, being_made, acq_rel, acquire)) break;
     if (state == there) return true;
     wait_step(i);
   }
@@ -175,7 +175,7 @@ bool start_fencer() noexcept {
 
 // `f`, if it is parked, gets `own` and its thread. False: it is not.
 bool give_to(Activation* f, Processor* own, Thread* t) noexcept {
-  own->thread = t;
+  own->thread.store(t, relaxed);  // known by the pool's lock
   if (!take_parked(f, own)) return false;
   adopt(t, own, f);
   t->state.store(sched::State::ready, relaxed);
@@ -222,7 +222,7 @@ Thread* bind(Thread* t, Activation* where, Thread* (*again)(Thread*)) noexcept {
 void settle_in(Activation* a) noexcept {
   Processor* own = a->bind_to;
   a->bind_to = nullptr;
-  settle(a, own->thread);
+  settle(a, own->thread.load(relaxed));
   a->processor = own;
   a->outside = true;
 }
@@ -250,7 +250,7 @@ void adopt_bound(Thread* n, Processor* p) noexcept {
 void retire(Activation* a) noexcept {
   Processor* p = a->processor;
   p->current_priority.store(0, relaxed);
-  p->thread = nullptr;
+  p->thread.store(nullptr, relaxed);
   if (a->tid == g_runtime.pid) {
     // Descriptors of its own must be closed: others wait for the end of the file.
     if (p->own_files) kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
@@ -276,11 +276,12 @@ bool watch_bound() noexcept {
       preempt_activation(a);
       waiting = true;
     }
-    // acquire: pairs with the kernel's store at its end.
-    if (p->filtered && p->thread && !a->alive.load(acquire)) {
-      Thread* t = p->thread;
-      p->thread = nullptr;
-      p->owner.exchange(w.next(Owner::vacant, 0).bits, fenced);  // nobody else does
+    // acquire: pairs with the kernel's store at its end. Was it retire's, the processor has another owner word since, and
+    // perhaps another thread.
+    if (!p->filtered || a->alive.load(acquire)) continue;
+    Thread* t = p->thread.load(relaxed);
+    if (t && p->owner.compare_exchange_strong(w.bits, w.next(Owner::vacant, 0).bits, fenced, relaxed)) {
+      p->thread.store(nullptr, relaxed);
       g_thread_killed(t);
       give_up(p);
       forget_own_switches(a);
@@ -314,7 +315,7 @@ void unbind_in_child(Thread* survivor) noexcept {
     p->taken_over = 0;
     p->counters = {};
     p->sole = nullptr;
-    p->thread = nullptr;
+    p->thread.store(nullptr, relaxed);
     p->filtered = p->own_files = p->counted = false;
     p->bound_in_use.store(unused, relaxed);
   }
