@@ -97,7 +97,7 @@ inline void settle() {
     nap(2 * kMs);
     late += now_ns() - begun - 2 * kMs;
   }
-  if (late > 4 * kMs) nap(300 * kMs);
+  if (late > 4 * kMs) nap(60 * kMs);
 }
 
 // Computes without a system call that could be a rescheduling point (the clock is read from the vDSO).

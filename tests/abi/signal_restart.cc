@@ -35,7 +35,7 @@ int main() {
 
   const pid_t child = fork();
   if (child == 0) {
-    nap(300 * kMs);
+    nap(900 * kMs);
     _exit(3);
   }
   const pthread_t waiter = start([child] {
