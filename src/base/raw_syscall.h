@@ -1,4 +1,5 @@
 // The one place where the runtime's C++ enters the kernel without the interruptible stub of arch/x86_64/entry.S.
+// (The BPF loader, generated C, has its own: kernel/bpf/bpf/skel_internal.h.)
 #pragma once
 
 namespace upcall::kernel {

@@ -2,12 +2,11 @@
 // A process with threads has ended soon after its exit, also where other processes keep all CPUs busy: as soon, nearly, as
 // one that has only run for itself.
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 
-#include "abi.h"
+#include "hogs.h"
 
 namespace {
 
@@ -57,16 +56,7 @@ int main() {
   rlimit nice;
   CHECK_EQ(getrlimit(RLIMIT_NICE, &nice), 0);
   if (geteuid() != 0 && nice.rlim_cur < 20) skip("this user may not raise the class of a kernel thread");
-  std::vector<pid_t> hogs;
-  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  for (long i = 0; i < cpus; ++i) {
-    hogs.push_back(fork());
-    CHECK(hogs.back() >= 0);
-    if (hogs.back() == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (;;) burn(kSecond);
-    }
-  }
+  const std::vector<pid_t> hogs = start_hogs();
   use_threads();
   int64_t alone = 0, crowd = 0;
   bool soon = false;
@@ -75,10 +65,7 @@ int main() {
     crowd = exit_time(true);
     soon = crowd <= 4 * alone + 40 * kMs;
   }
-  for (const pid_t hog : hogs) {
-    CHECK_EQ(kill(hog, SIGKILL), 0);
-    CHECK_EQ(waitpid(hog, nullptr, 0), hog);
-  }
+  end_hogs(hogs);
   if (!soon)
     FAIL("%.1f ms with threads, %.1f ms without", static_cast<double>(crowd) / 1e6,
          static_cast<double>(alone) / 1e6);
