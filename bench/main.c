@@ -1,4 +1,6 @@
 // upcall-bench-worker NAME [--scale X] [--count N]: prints one JSON line.
+// upcall-bench-worker NAME [--scale X] [--server-cpus LIST] [-- SERVER...]: where NAME has two processes, this one is the client.
+// upcall-bench-worker serve | serve_epoll | serve_reactive tcp|unix N | serve_pair: the other one.
 // upcall-bench-worker answer [pages]: the process that ends the stalls of a program which cannot fork (bench/peers/stall.go).
 // Requests on standard input; answers on standard output, or pages by the userfaultfd that is descriptor 3.
 #include <errno.h>
@@ -7,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server.h"
 #include "stall.h"
 #include "worker.h"
 
@@ -31,6 +34,20 @@ static const struct benchmark benchmarks[] = {
     {"idle_cost", "percent", idle_cost},
     {"syscall_overhead", "ns", syscall_overhead},
     {"syscall_function", "ns", syscall_function},
+    {"signal_thread", "ns", signal_thread},
+    {"mask_pair", "ns", mask_pair},
+    {"fork_exec", "ms", fork_exec},
+    {"echo_1", "req/s", echo_1},
+    {"echo_1000", "req/s", echo_1000},
+    {"echo_10000", "req/s", echo_10000},
+    {"idle_10000", "percent", idle_10000},
+    {"reactivity_tcp", "us", reactivity_tcp},
+    {"reactivity_unix", "us", reactivity_unix},
+    {"detector_overhead", "us", detector_overhead},
+    {"detector_remote", "us", detector_remote},
+    {"disk_cold", "IO/s", disk_cold},
+    {"disk_direct", "IO/s", disk_direct},
+    {"disk_warm", "ns", disk_warm},
     {"floor_call", "ns", floor_call},
 };
 
@@ -70,6 +87,12 @@ static int find_upcall(struct dl_phdr_info* info, size_t size, void* found) {
   return 0;
 }
 
+bool on_upcall(void) {
+  bool found = false;
+  dl_iterate_phdr(find_upcall, &found);
+  return found;
+}
+
 static double positive(const char* option, const char* text) {
   char* end;
   errno = 0;
@@ -81,10 +104,11 @@ static double positive(const char* option, const char* text) {
 }
 
 static void print(const struct benchmark* b, const struct result* r) {
-  bool upcall = false;
-  dl_iterate_phdr(find_upcall, &upcall);
+  bool upcall = r->runtime != NULL ? strcmp(r->runtime, "upcall") == 0 : on_upcall();
   printf("{\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.6g,\"count\":%ld,\"checked\":true,\"upcall\":%s",
          b->name, b->unit, r->value, r->count, upcall ? "true" : "false");
+  bool peer = r->runtime != NULL && !upcall && strcmp(r->runtime, "kernel") != 0;
+  if (peer) printf(",\"runtime\":\"%s\"", r->runtime);
   const char* before = ",\"details\":{";
   size_t most = sizeof r->details / sizeof *r->details;
   for (size_t i = 0; i < most && r->details[i].name != NULL; ++i, before = ",")
@@ -93,8 +117,45 @@ static void print(const struct benchmark* b, const struct result* r) {
   if (fflush(stdout) != 0) FAIL(WRONG, "cannot write the result: %s", strerror(errno));
 }
 
+static void parse_options(char** words, struct options* options) {
+  for (; *words != NULL; words += 2) {
+    if (strcmp(words[0], "--") == 0) {
+      if (words[1] == NULL) FAIL(USAGE, "--: needs the command of the server");
+      options->server = words + 1;
+      return;
+    }
+    if (words[1] == NULL) FAIL(USAGE, "%s: needs a value", words[0]);
+    if (strcmp(words[0], "--scale") == 0) {
+      options->scale = positive(words[0], words[1]);
+    } else if (strcmp(words[0], "--count") == 0) {
+      options->count = (long)positive(words[0], words[1]);
+    } else if (strcmp(words[0], "--server-cpus") == 0) {
+      options->server_cpus = words[1];
+    } else if (strcmp(words[0], "--fio") == 0) {
+      options->fio = words[1];
+    } else {
+      FAIL(USAGE, "unknown option %s; --scale X, --count N, --server-cpus LIST and --fio FILE are accepted",
+           words[0]);
+    }
+  }
+}
+
+// The exit status, or -1 when this is to be no server.
+static int be_server(int argc, char** argv) {
+  if (strcmp(argv[1], "serve") == 0) return serve();
+  if (strcmp(argv[1], "serve_epoll") == 0) return serve_epoll();
+  if (strcmp(argv[1], "serve_pair") == 0) return serve_pair();
+  if (strcmp(argv[1], "serve_reactive") != 0) return -1;
+  char* end = NULL;
+  bool tcp = argc == 4 && strcmp(argv[2], "tcp") == 0;
+  long computing = argc == 4 ? strtol(argv[3], &end, 10) : -1;
+  if (computing < 0 || *end != '\0' || (!tcp && strcmp(argv[2], "unix") != 0))
+    FAIL(USAGE, "usage: upcall-bench-worker serve_reactive tcp|unix N");
+  return serve_reactive(tcp, computing);
+}
+
 int main(int argc, char** argv) {
-  struct options options = {1.0, 0};
+  struct options options = {.scale = 1};
   worker_arguments = argv;
   // The driver times the start of a program that does nothing.
   if (argc == 2 && strcmp(argv[1], "empty") == 0) return 0;
@@ -104,16 +165,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (argc < 2) FAIL(USAGE, "usage: upcall-bench-worker NAME [--scale X] [--count N]");
-  for (int i = 2; i < argc; i += 2) {
-    if (i + 1 == argc) FAIL(USAGE, "%s: needs a value", argv[i]);
-    if (strcmp(argv[i], "--scale") == 0) {
-      options.scale = positive(argv[i], argv[i + 1]);
-    } else if (strcmp(argv[i], "--count") == 0) {
-      options.count = (long)positive(argv[i], argv[i + 1]);
-    } else {
-      FAIL(USAGE, "unknown option %s; --scale X and --count N are accepted", argv[i]);
-    }
-  }
+  int served = be_server(argc, argv);
+  if (served >= 0) return served;
+  parse_options(argv + 2, &options);
   for (size_t i = 0; i < sizeof benchmarks / sizeof *benchmarks; ++i) {
     if (strcmp(argv[1], benchmarks[i].name) != 0) continue;
     struct result result = benchmarks[i].run(&options);

@@ -15,15 +15,21 @@ enum { WRONG = 1, USAGE = 2, LIMIT = 3 };
 struct options {
   double scale;  // multiplies the duration or the number of threads
   long count;    // number of threads; 0: the benchmark's own
+  // Of benchmarks with two processes: the command of the other one, with a null pointer behind it, and the list of its CPUs.
+  // Null: this program itself, on this process's CPUs.
+  char** server;
+  const char* server_cpus;
+  const char* fio;  // the program that reads in place of threads; null: none
 };
 
 struct result {
   double value;
-  long count;  // operations behind the value
+  long count;           // operations behind the value
+  const char* runtime;  // of the other process, if it is the one that was measured
   struct {
     const char* name;
     double value;
-  } details[8];  // further figures, up to the first without a name
+  } details[16];  // further figures, up to the first without a name
 };
 
 struct benchmark {
@@ -73,4 +79,18 @@ struct result blocked_many(const struct options*);
 struct result idle_cost(const struct options*);
 struct result syscall_overhead(const struct options*);
 struct result syscall_function(const struct options*);
+struct result signal_thread(const struct options*);
+struct result mask_pair(const struct options*);
+struct result fork_exec(const struct options*);
+struct result echo_1(const struct options*);
+struct result echo_1000(const struct options*);
+struct result echo_10000(const struct options*);
+struct result idle_10000(const struct options*);
+struct result reactivity_tcp(const struct options*);
+struct result reactivity_unix(const struct options*);
+struct result detector_overhead(const struct options*);
+struct result detector_remote(const struct options*);
+struct result disk_cold(const struct options*);
+struct result disk_direct(const struct options*);
+struct result disk_warm(const struct options*);
 struct result floor_call(const struct options*);

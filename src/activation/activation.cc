@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "activation/credentials.h"
+#include "activation/event_source.h"
 #include "activation/signal_frame.h"
 #include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
@@ -37,12 +39,14 @@ constexpr unsigned long kernel_thread_flags =
 
 // A new kernel thread inherits GS and could mistake its creator's activation for its own: no signal may reach it
 // before it has said who it is.
-// *alive, if any, is cleared when it has ended.
-long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid,
-                   atomic<uint32_t>* alive) noexcept {
+// *alive is cleared when it has ended.
+template <typename T>
+long clone_quietly(void* stack, void (*f)(void*), void* argument, int* tid, atomic<T>* alive,
+                   KernelThread* child, unsigned long more_flags = 0) noexcept {
   uint64_t all = ~0ull, before;
   kernel::sys(__NR_rt_sigprocmask, 2, &all, &before, 8);
-  unsigned long flags = kernel_thread_flags | (alive ? CLONE_CHILD_CLEARTID : 0);
+  pass_credentials_on(child);
+  unsigned long flags = kernel_thread_flags | CLONE_CHILD_CLEARTID | more_flags;
   long r = upcall_clone(flags, stack, f, argument, tid, reinterpret_cast<int*>(alive));
   kernel::sys(__NR_rt_sigprocmask, 2, &before, nullptr, 8);
   return r;
@@ -150,6 +154,7 @@ void activation_main(void* argument) {
   auto* a = static_cast<Activation*>(argument);
   arch::write_gs(reinterpret_cast<uint64_t>(a));
   install_altstack(a);
+  follow_at_first(a);
   uint64_t mask = activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   upcall_reset_control();
@@ -256,6 +261,8 @@ void start_over(Activation* a) noexcept {
   a->interrupt.store(0, relaxed);
   a->lost.store(0, relaxed);
   a->wake.store(0, relaxed);
+  a->watches.store(0, relaxed);
+  a->outpost.store(0, relaxed);
   a->signal_sent.store(0, relaxed);
   a->adopted.store(0, relaxed);
   a->weight.store(0, relaxed);
@@ -293,7 +300,7 @@ long spawn_activation(Processor* p) noexcept {
   if (p->bound) p->sole = a;
   a->alive.store(1, relaxed);
   a->woken_at.store(woken_now(p), relaxed);
-  long r = clone_quietly(a->stack_top, activation_main, a, &a->tid, &a->alive);
+  long r = clone_quietly(a->stack_top, activation_main, a, &a->tid, &a->alive, &a->kernel);
   if (kernel::is_error(r)) {
     a->alive.store(0, relaxed);
     keep_retired(a);
@@ -312,16 +319,24 @@ long spawn_activation(Processor* p) noexcept {
   return 0;
 }
 
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept {
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid,
+                  KernelThread* record) noexcept {
   auto* stack = static_cast<char*>(kernel::map_pages(stack_bytes, MAP_NORESERVE | MAP_STACK));
   if (!stack) return -12;
   // A fork would make its pages copy-on-write: a sentinel that faults there, and then has no CPU for long, keeps others
   // waiting for the memory's lock. The child starts helpers of its own.
   constexpr int dont_fork = 10;  // madvise
   kernel::sys(__NR_madvise, static_cast<void*>(stack), stack_bytes, dont_fork);
-  long r = clone_quietly(stack + stack_bytes, f, argument, tid, nullptr);
+  char* top = stack + stack_bytes;
+  if (!record) {
+    top -= (sizeof(KernelThread) + 63) & ~63ul;
+    record = reinterpret_cast<KernelThread*>(top);
+  }
+  record->helper_tid.store(-1, relaxed);
+  add_helper(record);
+  long r = clone_quietly(top, f, argument, tid, &record->helper_tid, record, CLONE_CHILD_SETTID);
   if (kernel::is_error(r)) {
-    kernel::unmap_pages(stack, stack_bytes);
+    record->helper_tid.store(0, relaxed);  // it stays in the list, and its memory
     return r;
   }
   g_counters.helpers.fetch_add(1, relaxed);
@@ -331,8 +346,9 @@ long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid
 
 void begin_helper() noexcept {
   arch::write_gs(0);
-  uint64_t all = ~0ull;
-  kernel::sys(__NR_rt_sigprocmask, 0, &all, nullptr, 8);
+  follow_at_first(nullptr);
+  uint64_t mask = ~bit(credentials_signal);
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
   kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
 }
 
@@ -348,8 +364,7 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
   if (p->bound) return false;  // its activation is on its way
   if (Activation* a = pool_pop(p)) {
     a->woken_at.store(woken_now(p), relaxed);
-    a->wake.store(1, release);  // pairs with park_wait's exchange
-    kernel::futex_wake(&a->wake, 1);
+    wake_sleeper(a);
     return true;
   }
   if (!may_create) return false;
@@ -365,12 +380,22 @@ bool wake_successor(Processor* p, bool may_create) noexcept {
   return made;
 }
 
+bool send_outpost(Processor* p) noexcept {
+  Activation* a = pool_pop(p);
+  if (!a) {
+    make_standby(p);  // for the next time
+    return false;
+  }
+  a->outpost.store(1, relaxed);
+  wake_sleeper(a);  // finds nothing to run, and parks again
+  return true;
+}
+
 bool wake_standby(Processor* p) noexcept {
   Activation* a = p->standby.exchange(nullptr, acq_rel);  // pairs with pool_push
   if (!a) return false;
   a->woken_at.store(woken_now(p), relaxed);
-  a->wake.store(1, release);  // pairs with park_wait's exchange
-  kernel::futex_wake(&a->wake, 1);
+  wake_sleeper(a);
   return true;
 }
 
@@ -397,7 +422,10 @@ void enter_pool(Activation* a) noexcept {
 void park_wait(Activation* a) noexcept {
   for (;;) {
     if (!a->wake.exchange(0, acquire)) {
-      kernel::futex_wait(&a->wake, 0);
+      if (a->outpost.load(relaxed))
+        watch_as_outpost(a);
+      else
+        kernel::futex_wait(&a->wake, 0);
       continue;
     }
     pool_remove(a);
@@ -423,6 +451,7 @@ void pool_adopt(Activation* sleeper) noexcept {
 
 void forget_others(Activation* survivor) noexcept {
   forget_lost();
+  forget_events();
   forget_switch_events(survivor);
   survivor->lost.store(0, relaxed);
   survivor->weight_held.store(0, relaxed);

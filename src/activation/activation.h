@@ -26,6 +26,13 @@ using sched::Thread;
 
 struct Processor;
 
+// Any kernel thread of the runtime, for credentials.cc.
+struct KernelThread {
+  KernelThread* next;           // helpers
+  atomic<int32_t> helper_tid;   // the kernel's; negative: it is being made, 0: it has ended
+  atomic<uint32_t> seen, told;  // numbers of changes
+};
+
 // The kernel's sigaltstack layout.
 struct AltStack {
   void* sp;
@@ -48,7 +55,9 @@ struct alignas(64) Activation {
   Activation* retired_next;
   Processor*
       bind_to;  // guarded by the pool's lock; set while it is parked: a thread's own, which it is to run
-  atomic<uint32_t> wake;  // futex: 1 = look again
+  atomic<uint32_t> wake;     // futex: 1 = look again
+  atomic<uint32_t> watches;  // it sleeps in the event source's wait, not on `wake`
+  atomic<uint32_t> outpost;  // while it is parked it is to watch for events (event_source.h)
   Activation* pool_next;
   AltStack altstack;
   atomic<uint32_t>
@@ -67,6 +76,7 @@ struct alignas(64) Activation {
   // For the latency of take-overs, TSC. When it blocked (was found blocked) with threads ready there, 0: none were; when
   // it was woken, or began to be made, to take its processor over, 0: threads had been ready before.
   atomic<uint64_t> blocked_at, woken_at;
+  KernelThread kernel;
 };
 static_assert(offsetof(Activation, self) == A_SELF && offsetof(Activation, in_runtime) == A_IN_RUNTIME);
 static_assert(offsetof(Activation, resched) == A_RESCHED && offsetof(Activation, stack_top) == A_STACK);
@@ -97,6 +107,7 @@ struct alignas(64) Processor {
   uint32_t spare_count = 0;
   ProcessorCounters counters;
   sched::ReadyQueue ready;
+  uint64_t last_event_look = 0;  // TSC
   uint64_t taken_over = 0;  // TSC from which a take-over counts whose next thread is not chosen yet; 0: none
   Histogram take_over_latency;
 
@@ -158,6 +169,8 @@ struct Runtime {
     int32_t error = 0;
   } bpf_refusal;
   bool sentinel = true;            // it is to watch (events) and can: its class is below the program's
+  bool descriptor_events = false;  // threads that wait for descriptors do so without a kernel thread
+  bool pipe_events = false;        // pipes, too
   bool share_threads = false;      // the monitor gives activations the weight of their processor's threads
   uint32_t activation_cap = 1024;  // soft: beyond it, one warning
   bool started = false;
@@ -205,7 +218,8 @@ void park_wait(Activation*) noexcept;
 // Puts an activation that sleeps in idle() into the pool: its processor has been claimed.
 void pool_adopt(Activation* sleeper) noexcept;
 // A kernel thread that runs no threads. Returns its id or -errno.
-long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid) noexcept;
+long start_helper(void (*f)(void*), void* argument, size_t stack_bytes, int* tid,
+                  KernelThread* record = nullptr) noexcept;
 // The first that one does: no activation, no signals, the CPUs of the program.
 void begin_helper() noexcept;
 void pin_self(uint32_t cpu) noexcept;
@@ -272,6 +286,8 @@ void preempt_for_woken(Processor* p) noexcept;
 void priority_changed(Thread* t) noexcept;
 // As ready, but at the end of the queue.
 void ready_last(Activation*, Thread* t) noexcept;
+// A thread that what it waited for has come for: before those that compute.
+void ready_woken(Activation*, Thread* t) noexcept;
 // A thread that has not run yet.
 void ready_new(Activation*, Thread* t) noexcept;
 // From any kernel thread: the thread goes to p's inbox and the processor is told.
@@ -296,6 +312,8 @@ inline void settle_preemption(Processor* p) noexcept {
 }
 // The same for a call that is made once and to its end, whatever signals come: signals wait for it.
 Thread* uninterrupted_call(Thread* t) noexcept;
+// Same, for work of the runtime's own that may sleep; its result is the call's.
+Thread* work_away(Thread* t, long (*work)(Thread*)) noexcept;
 Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept;
 // clone or vfork of a process that shares our memory; see upcall_clone_process.
 // The child starts with child_context's registers (t's, or a copy that stays).
@@ -307,6 +325,8 @@ void read_program_class() noexcept;
 // False: nothing can be below the program, its CPU is never free for a sentinel.
 bool sentinel_is_below() noexcept;
 bool real_time_program() noexcept;
+// The kernel gives its children the usual class and nice value (SCHED_RESET_ON_FORK).
+bool resets_on_fork() noexcept;
 // Of the calling kernel thread: an activation's, whoever made it; the monitor's.
 void take_activation_class() noexcept;
 void take_monitor_class() noexcept;
@@ -336,6 +356,8 @@ inline void want_sentinel(Processor* p) noexcept {
 // shall have the CPU for that. And back, when it goes on.
 void raise_sentinels() noexcept;
 void lower_sentinels() noexcept;
+// From the kernel thread itself, which may be a sentinel.
+void lower_own_sentinel(int32_t tid) noexcept;
 
 // --- detach.cc: activations that block where nothing tells us (page faults, calls that were not substituted)
 // The owner in `w`, which runs a thread and is outside the runtime, loses the processor. False: it was inside, or moved.
@@ -363,6 +385,15 @@ bool start_monitor() noexcept;
 // The CPUs of the program as the kernel has them now: those of the monitor, which is pinned to none.
 void allowed_cpus(uint64_t (&mask)[16]) noexcept;
 void poke_monitor() noexcept;
+// It waits anew, for what is g_monitor_signals by now.
+void renew_monitor() noexcept;
+// Returns when the monitor has posted whatever it had taken before the call.
+void wait_for_monitor() noexcept;
+// The same, and whatever the kernel had for it: signals of g_monitor_signals that were pending before the call.
+void ask_monitor() noexcept;
+// The signal that the monitor has taken and not posted yet, or 0.
+uint32_t signal_in_hand() noexcept;
+int32_t monitor_tid() noexcept;
 // One more activation of `p` in its pool: at the monitor's next tick; at once.
 void want_activation(Processor* p) noexcept;
 void poke_monitor_to_create(Processor* p) noexcept;

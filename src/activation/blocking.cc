@@ -55,7 +55,7 @@ Thread* leave_thread(Activation* a, Thread* t) noexcept {
 
 namespace {
 
-constexpr long errno_intr = 4;
+constexpr long errno_intr = 4, errno_restart = 512, errno_fbig = 27;
 
 // Will the call that `t` is about to make block? As its last ones did; one in 16 is made as if not, to find out. Then the
 // successor is woken before the call, which costs half a microsecond; the sentinel takes about five.
@@ -128,24 +128,37 @@ Thread* blocking_call(Thread* t, long nr, const long args[6]) noexcept {
     // A signal for the thread sets `interrupt` through the reserved signal; see linux/signal.cc.
     a->interrupt.store(0, relaxed);
     compiler_barrier();
-    r = t->attention.load(fenced) ? -errno_intr : upcall_blocking_syscall(nr, args);
+    r = t->attention.load(fenced) ? -errno_restart : upcall_blocking_syscall(nr, args);
   } while (!g_after_blocking(t, r));
+  if (r == -errno_restart) r = -errno_intr;
+  if (long done = t->call_done) {
+    t->call_done = 0;
+    r = r < 0 ? done : r + done;
+  }
   return come_back(a, t, w, r);
 }
 
 Thread* blocking_call(Thread* t) noexcept {
   long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
                   static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
+  t->call_deadline = 0;
   return blocking_call(t, t->nr, args);
 }
 
 Thread* uninterrupted_call(Thread* t) noexcept {
+  return work_away(t, [](Thread* of) noexcept {
+    return kernel::sys(of->nr, of->rdi, of->rsi, of->rdx, of->r10, of->r8, of->r9);
+  });
+}
+
+Thread* work_away(Thread* t, long (*work)(Thread*)) noexcept {
   Activation* a = self();
   ++a->processor->counters.blocking_calls;
   t->fs = arch::read_fs();
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::no;
   OwnerWord w = enter_kernel(a, t);
-  long r = kernel::sys(t->nr, t->rdi, t->rsi, t->rdx, t->r10, t->r8, t->r9);
+  long r = work(t);
+  if (r == -errno_fbig) g_after_blocking(t, r);  // there is a signal for it
   return come_back(a, t, w, r);
 }
 

@@ -14,7 +14,7 @@
 
 #include <new>
 
-#include "activation/activation.h"
+#include "activation/credentials.h"
 #include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
@@ -76,6 +76,7 @@ void give_affinity(const Thread* t) noexcept {
 
 // By the activation itself, before it has a processor of its own: what the kernel is to know of its thread.
 void settle(Activation* a, const Thread* t) noexcept {
+  part_with_credentials(a);
   show_program_class();
   // Should it end, its memory may be used again after that only; other kernel threads are made with this.
   a->alive.store(1, relaxed);
@@ -197,7 +198,23 @@ Thread* bind(Thread* t, Activation* where, Thread* (*again)(Thread*)) noexcept {
   if (!where && t->is_main) where = leader();
   if (where && where != a && !where->is_monitor) {
     prepare_to_leave(t, again);
-    if (give_to(where, own, t)) return schedule(a);
+    // It may have been woken for nothing, and be on its way back to the pool: not for long, if it runs no thread.
+    constexpr uint32_t first_try = 390, tries = 100;  // with some sleep between, see wait_step
+    for (uint32_t i = first_try; i < first_try + tries; ++i) {
+      if (give_to(where, own, t)) return schedule(a);
+      if (__atomic_load_n(&where->current, __ATOMIC_RELAXED)) break;
+      wait_step(i);
+    }
+    // It runs others: the thread goes to that processor, and asks again when it is its turn there.
+    constexpr uint8_t most_visits = 100;
+    Processor* there = where->processor;
+    if (there && there != from && !there->bound && there->owner_word().activation() == where->index &&
+        t->bind_visits < most_visits) {
+      ++t->bind_visits;
+      give_up(own);
+      ready_remote(there, t);
+      return schedule(a);
+    }
     t->pending_handler = nullptr;
     uint32_t ours = attention_pending_handler;
     t->attention.compare_exchange_strong(ours, 0, relaxed, relaxed);
@@ -210,6 +227,7 @@ Thread* bind(Thread* t, Activation* where, Thread* (*again)(Thread*)) noexcept {
     leave_vacant(a, from);
     return leave_thread(a, t);
   }
+  t->bind_visits = 0;
   settle(a, t);
   a->processor = own;
   a->outside = true;

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "activation/activation.h"
+#include "activation/event_source.h"
 #include "activation/signal_frame.h"
 #include "activation/switch_events.h"
 #include "activation/task_state.h"
@@ -38,10 +39,11 @@ uint32_t g_ticks_of_stall = 1;  // those without CPU time after which it counts 
 
 // Signals from handlers of ours, one of each kind, as they would be pending.
 enum : uint32_t { slot_free, slot_filling, slot_full };
-struct {
-  atomic<uint32_t> state;
-  unsigned char info[128];
-} g_handed[65];
+struct Handed {
+  atomic<uint32_t> state{slot_free};
+  unsigned char info[128] = {};
+};
+constinit Handed g_handed[65];
 atomic<uint32_t> g_any_handed{0};
 
 void take_handed() noexcept {
@@ -57,6 +59,7 @@ void take_handed() noexcept {
 
 Activation* g_monitor = nullptr;
 atomic<uint32_t> g_poked{0};
+atomic<uint32_t> g_rounds{0};  // how often it has looked at everything
 
 }  // namespace
 
@@ -159,21 +162,50 @@ void balance() noexcept {
   }
 }
 
-// Sleepers of a processor have become ready while its owner runs a thread. Should that be blocked in a page fault, a signal
-// would only make it fault again: first it is seen whether it uses its CPU.
+// Threads of a processor have become ready while its owner runs one. Should that be blocked in a page fault, a signal would
+// only make it fault again: first it is seen whether it uses its CPU.
+void stop_for_woken(Processor* p, uint64_t now) noexcept {
+  OwnerWord w = p->owner_word();
+  Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
+  if (!a || !p->has_work() || p->probe.due != sched::never) return;
+  if (kernel_state(a) == KernelState::runnable)
+    preempt_activation(a);
+  else
+    p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
+}
+
 void expire_all(uint64_t now) noexcept {
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];
     if (p->timers.next() > now) continue;
     expire_timers(p, now);
-    OwnerWord w = p->owner_word();
-    Activation* a = w.state() == Owner::running ? activation_at(w.activation()) : nullptr;
-    if (!a || !p->has_work() || p->probe.due != sched::never) continue;
-    if (kernel_state(a) == KernelState::runnable)
-      preempt_activation(a);
-    else
-      p->probe = {now + probe_ns, w.bits, p->dispatches.load(relaxed), cpu_time(a->tid)};
+    stop_for_woken(p, now);
   }
+}
+
+// Threads wait for events, and all processors may compute: then nobody else looks. True: it is to look again.
+bool mind_events(uint64_t now) noexcept {
+  if (!events_wanted()) return false;
+  if (hooks_wanted() && g_run_hooks(g_monitor))
+    for (uint32_t i = 0; i < g_runtime.processors; ++i) stop_for_woken(&g_runtime.processor[i], now);
+  if (!events_awaited()) return true;
+  if (events_watched()) return hooks_wanted();
+  Processor* computing = nullptr;
+  for (uint32_t i = 0; i < g_runtime.processors; ++i) {
+    Processor* p = &g_runtime.processor[i];
+    Owner state = p->owner_word().state();
+    if (state == Owner::idle) {
+      kick(p);  // it will watch
+      return true;
+    }
+    if (state == Owner::running && p->same_ticks) computing = p;
+  }
+  if (computing && !has_outpost()) send_outpost(computing);
+  if (look_for_events(g_monitor)) {
+    for (uint32_t i = 0; i < g_runtime.processors; ++i) stop_for_woken(&g_runtime.processor[i], now);
+    return true;
+  }
+  return !has_outpost();
 }
 
 void finish_probes(uint64_t now) noexcept {
@@ -222,21 +254,51 @@ void create_where_asked() noexcept {
   }
 }
 
+// What the monitor has taken. The kernel writes it before the call returns, and so before the monitor may lose its CPU
+// there; the number, which comes first, is 0 again when the signal has been posted.
+alignas(8) unsigned char g_taken[128];
+
+uint32_t* number_taken() noexcept { return reinterpret_cast<uint32_t*>(g_taken); }
+
+// False: none has come within the time.
+bool take_signal(uint64_t set, const __kernel_timespec* time) noexcept {
+  long r = kernel::sys(__NR_rt_sigtimedwait, &set, static_cast<void*>(g_taken), time, 8);
+  if (r <= 0) return false;
+  constexpr int si_timer = -2;
+  int code;
+  __builtin_memcpy(&code, g_taken + 8, sizeof code);
+  // The reserved signal from the kernel (a timer, a file): one of the program's that is for a single thread.
+  if (r != preempt_signal || code == si_timer || code > 0) g_process_signal(static_cast<int>(r), g_taken);
+  __atomic_store_n(number_taken(), 0, __ATOMIC_RELEASE);  // pairs with signal_in_hand: it is in its queue
+  return true;
+}
+
 void wait_for_signal(uint64_t deadline) noexcept {
-  alignas(8) unsigned char info[128];
-  uint64_t set = g_monitor_signals.load(relaxed) | bit(preempt_signal);
   uint64_t now = kernel::now();
   uint64_t left = deadline == sched::never ? 0 : deadline > now ? deadline - now : 0;
   __kernel_timespec ts = {static_cast<long long>(left / 1000000000u),
                           static_cast<long long>(left % 1000000000u)};
-  long r = kernel::sys(__NR_rt_sigtimedwait, &set, static_cast<void*>(info),
-                       deadline == sched::never ? nullptr : &ts, 8);
-  if (r > 0 && r != preempt_signal) g_process_signal(static_cast<int>(r), info);
+  take_signal(g_monitor_signals.load(relaxed) | bit(preempt_signal),
+              deadline == sched::never ? nullptr : &ts);
+}
+
+atomic<uint32_t> g_asked{0}, g_answered{0};
+
+// Not the reserved signal: a poke that comes now is to end the next wait.
+void answer_askers() noexcept {
+  uint32_t asked = g_asked.load(acquire);  // pairs with ask_monitor
+  if (asked == g_answered.load(relaxed)) return;
+  constexpr int most = 4096;  // somebody may send without end
+  constexpr __kernel_timespec zero = {0, 0};
+  for (int i = 0; i < most && take_signal(g_monitor_signals.load(relaxed), &zero); ++i) {
+  }
+  g_answered.store(asked, release);  // pairs with ask_monitor
 }
 
 void monitor_main(void* argument) noexcept {
   arch::write_gs(reinterpret_cast<uint64_t>(argument));
-  uint64_t blocked = ~fault_signals;
+  follow_at_first(g_monitor);
+  uint64_t blocked = ~(fault_signals | bit(credentials_signal));
   kernel::sys(__NR_rt_sigprocmask, 2, &blocked, nullptr, 8);
   take_monitor_class();
   uint64_t tick_ns = longest_tick_ns;
@@ -257,12 +319,14 @@ void monitor_main(void* argument) noexcept {
     wait_for_signal(again < deadline ? again : deadline);
     g_poked.store(0, fenced);  // pairs with poke_monitor: what was asked for before is looked at below
     take_handed();
+    answer_askers();
     create_where_asked();
     if (lost_count()) poll_lost();
     uint64_t now = kernel::now();
     finish_probes(now);
     expire_all(now);
     bool bound_waiting = first_bound_processor() && watch_bound();
+    g_rounds.fetch_add(1, release);  // pairs with wait_for_monitor
     bool ticking = one_more || g_monitor_ticking.load(relaxed);
     if (!ticking || now < next_tick) {
       if (!ticking) next_tick = now + tick_ns;
@@ -270,7 +334,7 @@ void monitor_main(void* argument) noexcept {
       continue;
     }
     watch_switch_events(g_monitor);
-    bool waiting = bound_waiting;
+    bool waiting = bound_waiting | mind_events(now);
     for (uint32_t i = 0; i < g_runtime.processors; ++i) waiting |= tick(&g_runtime.processor[i], now);
     if (waiting && g_runtime.processors > 1) balance();
     next_tick = now + tick_ns;
@@ -307,17 +371,41 @@ bool start_monitor() noexcept {
   }
   for (auto& slot : g_handed) slot.state.store(slot_free, relaxed);
   g_any_handed.store(0, relaxed);
+  *number_taken() = 0;
+  g_asked.store(0, relaxed);
+  g_answered.store(0, relaxed);
   forget_task_state();
   g_poked.store(0, relaxed);
   g_monitor_ticking.store(0, relaxed);
   g_monitor_deadline.store(sched::never, relaxed);
   g_monitor->switches.store(nullptr, relaxed);
-  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid) > 0;
+  return start_helper(monitor_main, g_monitor, 64 * 1024, &g_monitor->tid, &g_monitor->kernel) > 0;
 }
+
+int32_t monitor_tid() noexcept { return g_monitor->tid; }
 
 void poke_monitor() noexcept {
   if (!g_monitor_ticking.load(relaxed))
     g_monitor_ticking.store(1, fenced);  // pairs with monitor_main's quiet end
+  renew_monitor();
+}
+
+void wait_for_monitor() noexcept {
+  uint32_t round = g_rounds.load(acquire);
+  renew_monitor();
+  for (uint32_t i = 200; g_rounds.load(acquire) == round; ++i) wait_step(i);  // pairs with monitor_main
+}
+
+// pairs with take_signal
+uint32_t signal_in_hand() noexcept { return __atomic_load_n(number_taken(), __ATOMIC_ACQUIRE); }
+
+void ask_monitor() noexcept {
+  uint32_t ask = g_asked.fetch_add(1, fenced) + 1;  // pairs with answer_askers; before the poke
+  renew_monitor();
+  for (uint32_t i = 200; static_cast<int32_t>(g_answered.load(acquire) - ask) < 0; ++i) wait_step(i);
+}
+
+void renew_monitor() noexcept {
   // Always the exchange: a load could find an earlier poke, of which the monitor already looks at what it finds, while what
   // the caller has just stored is not visible yet.
   if (g_poked.exchange(1, fenced)) return;

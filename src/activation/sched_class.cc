@@ -68,6 +68,8 @@ bool sentinel_is_below() noexcept { return !g_program.size || g_program.sched_po
 
 bool real_time_program() noexcept { return real_time(g_program.sched_policy); }
 
+bool resets_on_fork() noexcept { return g_program.sched_flags & SCHED_FLAG_RESET_ON_FORK; }
+
 void show_program_class() noexcept {
   Activation* a = self();
   if (a->outside) return;

@@ -9,6 +9,7 @@
 // thread once it has waited about as long as the move costs; sleeping ones are woken only if nobody spins, and a
 // wake-up in vain makes the next one wait twice as long.
 #include "activation/activation.h"
+#include "activation/event_source.h"
 #include "activation/signal_frame.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
@@ -99,7 +100,8 @@ bool spin_for_work(Activation* a) noexcept {
   Victim seen;
   bool found = false;
   for (uint64_t now = start; now - start < spin_ns; now = kernel::now()) {
-    if (p->has_work() || p->timers.next() <= now || look_around(p, now, &seen)) {
+    if (p->has_work() || p->timers.next() <= now || look_around(p, now, &seen) ||
+        (events_wanted() && look_for_events(a))) {
       found = true;
       break;
     }
@@ -130,17 +132,19 @@ void idle(Activation* a) noexcept {
   count_sleeping(p);
   // fenced: pairs with ready_remote's push followed by its load of the owner word.
   p->owner.exchange(sleeping.bits, fenced);
-  if (!p->has_work()) {
-    kernel::futex_wait(&a->wake, 0, p->timers.next());
-  }
+  Found found;
+  if (!p->has_work()) sleep_or_watch(a, p->timers.next(), &found);
   // acq_rel: pairs with a returning activation's claim.
   if (p->owner.compare_exchange_strong(sleeping.bits, sleeping.next(Owner::running, a->index).bits, acq_rel,
                                        relaxed)) {
     count_awake(p);
     a->wake.store(0, relaxed);
+    deliver_events(a, found);
   } else {
     // acquire: pairs with pool_adopt. Not before: it would be in the pool twice.
     for (uint32_t i = 200; !a->adopted.load(acquire); ++i) wait_step(i);
+    deliver_as_guest(a, found);
+    pass_watch_on();  // idle processors may sleep without, because this one watched
     park_wait(a);
   }
 }
@@ -197,7 +201,8 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
   if (t->kind == CONTEXT_SIGNAL_FRAME) prepare_frame(a, static_cast<KernelUcontext*>(t->signal_frame));
   bool work = p->has_work();
   if (work) want_sentinel(p);
-  if ((work && !g_monitor_ticking.load(relaxed)) || p->timers.next() < g_monitor_deadline.load(relaxed))
+  if (((work || events_wanted()) && !g_monitor_ticking.load(relaxed)) ||
+      p->timers.next() < g_monitor_deadline.load(relaxed))
     poke_monitor();
   return t;
 }
@@ -205,6 +210,7 @@ Thread* dispatch(Activation* a, Thread* t) noexcept {
 Thread* next_ready(Activation* a) noexcept {
   Processor* p = a->processor;
   if (p->inbox.load(relaxed)) drain_inbox(p);
+  if (__builtin_expect(events_wanted(), 0)) look_in_turn(a);
   if (p->timers.next() != sched::never && (++p->timer_check & 7) == 0) expire_timers(p, kernel::now());
   Thread* t = p->ready.pop();
   return t ? dispatch(a, t) : nullptr;
@@ -218,6 +224,7 @@ Thread* schedule(Activation* a) noexcept {
       expire_timers(p, kernel::now());
       if (p->has_work()) continue;
     }
+    if (__builtin_expect(hooks_wanted(), 0) && g_run_hooks(a)) continue;
     idle(a);
     if (!p->taken_over) continue;
     Thread* t = next_ready(a);
@@ -368,6 +375,22 @@ void ready_last(Activation* a, Thread* t) noexcept {
   invite_others(a->processor);
 }
 
+void ready_woken(Activation* a, Thread* t) noexcept {
+  if (is_special(t)) {
+    ready_special(a, t);
+    return;
+  }
+  if (a->outside) {
+    t->woken = true;
+    ready_remote(shared_home(t), t);
+    return;
+  }
+  t->home = a->processor;
+  t->state.store(sched::State::ready, relaxed);
+  a->processor->ready.push_woken(t);
+  invite_others(a->processor);
+}
+
 void ready_new(Activation* a, Thread* t) noexcept {
   if (is_special(t)) {
     ready_special(a, t);
@@ -403,10 +426,7 @@ void kick(Processor* p) noexcept {
       if (!p->sentinel_armed.load(relaxed) && !p->sentinel_backoff.load(relaxed)) arm_sentinel(p);
       break;
     case Owner::idle:
-      if (Activation* a = activation_at(w.activation())) {
-        a->wake.store(1, release);  // pairs with idle's futex wait
-        kernel::futex_wake(&a->wake, 1);
-      }
+      if (Activation* a = activation_at(w.activation())) wake_sleeper(a);
       break;
     case Owner::in_kernel:
     case Owner::vacant:
@@ -461,7 +481,7 @@ __attribute__((noinline, cold)) Thread* yield_slowly(Activation* a, Thread* t) n
   ++p->counters.yields;
   t->state.store(upcall::sched::State::ready, upcall::relaxed);
   t->home = p;
-  if (p->inbox.load(upcall::relaxed) || p->timers.next() != upcall::sched::never) {
+  if (p->inbox.load(upcall::relaxed) || p->timers.next() != upcall::sched::never || act::events_wanted()) {
     p->ready.push(t);
     return act::schedule(a);
   }
@@ -477,7 +497,7 @@ __attribute__((visibility("hidden"))) Thread* upcall_yield_thread(Thread* t) noe
   Activation* a = act::self();
   act::Processor* p = a->processor;
   bool common = act::g_runtime.started && act::g_monitor_ticking.load(relaxed) && !p->inbox.load(relaxed) &&
-                p->timers.next() == upcall::sched::never && !t->sched_priority;
+                p->timers.next() == upcall::sched::never && !t->sched_priority && !act::events_wanted();
   if (__builtin_expect(!common, 0)) return yield_slowly(a, t);
   // Complete before the queue has it: a thief may take it at once.
   t->fs = upcall::arch::read_thread_pointer();

@@ -19,14 +19,23 @@ constexpr uint32_t longest_backoff = 256;
 // What the sentinel saw when it ran last.
 struct Look {
   uint64_t owner = 0, cpu_time = 0;
+  uint64_t at = 0;     // CLOCK_MONOTONIC, nanoseconds
+  uint32_t alike = 0;  // looks in a row that found the owner so, with nobody else on the CPU in between
 };
+// Between two looks lies one sched_yield that came back at once.
+constexpr uint64_t at_once_ns = 20'000;
+constexpr uint32_t alike_enough = 4;
 
-// Nothing tells us exactly: judged by CPU clock and /proc.
-bool seems_blocked(const Activation* a, OwnerWord w, int directory, Look* last) noexcept {
-  Look now = {w.bits, cpu_time(a->tid)};
-  bool still = now.owner == last->owner && now.cpu_time == last->cpu_time;
+// Nothing tells us exactly, and /proc may not be asked: killed with one of its entries in hand, a SCHED_IDLE kernel thread
+// makes all who take the process's entries away spin until it gets the CPU (d_invalidate; seconds). But a kernel thread
+// that gives the CPU away comes behind all that are runnable there, the more so one of this class: when several yields in a
+// row come back at once and the owner has not used the CPU, it is not runnable (sched_yield(2); fair.c, yield_task_fair).
+bool seems_blocked(const Activation* a, OwnerWord w, Look* last) noexcept {
+  Look now = {w.bits, cpu_time(a->tid), kernel::now()};
+  if (now.owner == last->owner && now.cpu_time == last->cpu_time && now.at - last->at < at_once_ns)
+    now.alike = last->alike + 1;
   *last = now;
-  return still && task_state(directory, a->tid) != TaskState::running;
+  return now.alike >= alike_enough;
 }
 
 // The owner was only preempted by us.
@@ -36,12 +45,11 @@ void leave_alone(KernelState known) noexcept {
 }
 
 // The owner runs a thread, threads wait, and yet we have the CPU. True: the owner was blocked and has lost the processor.
-bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcept {
+bool look_at_owner(Processor* p, OwnerWord w, Look* last) noexcept {
   Activation* a = activation_at(w.activation());
   if (!a) return false;
   KernelState known = kernel_state(a);
-  if (known == KernelState::runnable ||
-      (known == KernelState::unknown && !seems_blocked(a, w, directory, last))) {
+  if (known == KernelState::runnable || (known == KernelState::unknown && !seems_blocked(a, w, last))) {
     leave_alone(known);
     return false;
   }
@@ -62,7 +70,7 @@ bool look_at_owner(Processor* p, OwnerWord w, int directory, Look* last) noexcep
 void sentinel_main(void* argument) noexcept {
   auto* p = static_cast<Processor*>(argument);
   begin_helper();
-  int directory = open_task_directory();  // without it the CPU clock alone decides
+  leave_descriptors();
   pin_self(p->cpu);
   take_sentinel_class();
   Look last;
@@ -71,7 +79,7 @@ void sentinel_main(void* argument) noexcept {
     OwnerWord w = p->owner_word();
     bool work = p->has_work();
     if (w.state() == Owner::running && work) {
-      if (!look_at_owner(p, w, directory, &last)) continue;
+      if (!look_at_owner(p, w, &last)) continue;
     } else if (w.state() == Owner::in_kernel && work &&
                kernel_state(activation_at(w.activation())) == KernelState::runnable) {
       leave_alone(KernelState::runnable);  // its call has not blocked
@@ -142,13 +150,23 @@ void raise_sentinels() noexcept {
   });
 }
 
-void lower_sentinels() noexcept {
-  each_sentinel([](int32_t tid, uint32_t cpu) {
-    sched_param param = {0};
-    kernel::sys(__NR_sched_setscheduler, tid, SCHED_IDLE, &param);
-    uint64_t mask[16] = {};
-    mask[cpu / 64 % 16] = 1ul << (cpu % 64);
-    kernel::sys(__NR_sched_setaffinity, tid, sizeof mask, static_cast<void*>(mask));
+namespace {
+
+void lower(int32_t tid, uint32_t cpu) noexcept {
+  sched_param param = {0};
+  kernel::sys(__NR_sched_setscheduler, tid, SCHED_IDLE, &param);
+  uint64_t mask[16] = {};
+  mask[cpu / 64 % 16] = 1ul << (cpu % 64);
+  kernel::sys(__NR_sched_setaffinity, tid, sizeof mask, static_cast<void*>(mask));
+}
+
+}  // namespace
+
+void lower_sentinels() noexcept { each_sentinel(lower); }
+
+void lower_own_sentinel(int32_t tid) noexcept {
+  each_sentinel([tid](int32_t one, uint32_t cpu) {
+    if (one == tid) lower(one, cpu);
   });
 }
 

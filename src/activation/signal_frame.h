@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "activation/activation.h"
+#include "activation/credentials.h"
 
 namespace upcall::activation {
 
@@ -41,11 +41,11 @@ inline size_t fpstate_bytes(const KernelUcontext* uc) noexcept {
   return sw->magic1 == fp_magic1 ? sw->extended_size : 512;
 }
 
-// Signals an activation leaves unblocked in the kernel: faults of the thread itself and the reserved one. All
+// Signals an activation leaves unblocked in the kernel: faults of the thread itself and the two reserved ones. All
 // others wait for the monitor, which takes them with sigtimedwait and gives them to a thread.
 constexpr uint64_t bit(int signal) noexcept { return 1ul << (signal - 1); }
 inline constexpr uint64_t fault_signals = bit(4) | bit(5) | bit(7) | bit(8) | bit(11) | bit(31);
-inline constexpr uint64_t activation_mask = ~(fault_signals | bit(preempt_signal));
+inline constexpr uint64_t activation_mask = ~(fault_signals | bit(preempt_signal) | bit(credentials_signal));
 
 // Before returning through `uc` on `a`: the kernel will install this mask and this alternate stack.
 inline void prepare_frame(Activation* a, KernelUcontext* uc) noexcept {

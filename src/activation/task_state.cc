@@ -10,13 +10,20 @@
 
 namespace upcall::activation {
 
+bool leave_descriptors() noexcept {
+  return !kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE));
+}
+
+namespace {
+
+// The descriptor, or -1: all states are unknown.
 int open_task_directory() noexcept {
-  if (kernel::is_error(kernel::sys(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))) return -1;
+  if (!leave_descriptors()) return -1;
   long fd = kernel::sys(__NR_open, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
   return kernel::is_error(fd) ? -1 : static_cast<int>(fd);
 }
 
-// The name in the line may hold anything, its last ')' ends it.
+// The state letter of /proc/self/task/TID/stat. The name in the line may hold anything, its last ')' ends it.
 TaskState task_state(int directory, int32_t tid) noexcept {
   if (directory < 0) return TaskState::unknown;
   char path[32];
@@ -37,8 +44,6 @@ TaskState task_state(int directory, int32_t tid) noexcept {
       return text[i + 2] == 'S' || text[i + 2] == 'D' ? TaskState::blocked : TaskState::running;
   return TaskState::unknown;
 }
-
-namespace {
 
 constexpr uint64_t patience_ns = 500'000;
 

@@ -15,7 +15,9 @@ namespace upcall {
 enum class Rank : uint8_t {
   futex_bucket = 10,
   timers = 20,
+  from_kernel = 25,
   thread_table = 30,
+  terminal = 35,
   signals = 40,
   pool = 50,
   steal = 60,

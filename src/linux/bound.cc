@@ -28,6 +28,13 @@ const Reason reasons[] = {
     {__NR_ptrace, "ptrace"},
     {__NR_seccomp, "seccomp"},
     {__NR_prctl, "prctl"},
+    {__NR_setuid, "setuid"},
+    {__NR_setgid, "setgid"},
+    {__NR_setreuid, "setreuid"},
+    {__NR_setregid, "setregid"},
+    {__NR_setresuid, "setresuid"},
+    {__NR_setresgid, "setresgid"},
+    {__NR_setgroups, "setgroups"},
     {__NR_setfsuid, "setfsuid"},
     {__NR_setfsgid, "setfsgid"},
     {__NR_personality, "personality"},
@@ -44,6 +51,7 @@ const Reason reasons[] = {
     {__NR_capget, "capget"},
     {__NR_io_uring_setup, "io_uring_setup"},
     {427, "io_uring_register"},
+    {436, "close_range"},
     {446, "landlock_restrict_self"},
 };
 constexpr uint32_t reason_count = sizeof reasons / sizeof reasons[0];
@@ -63,7 +71,7 @@ bool prctl_binds(const Thread* t) noexcept {
     case PR_SET_SECUREBITS:
     case PR_SET_KEEPCAPS:
     case PR_SET_SPECULATION_CTRL:
-    case PR_SET_SYSCALL_USER_DISPATCH:
+    case 59:  // PR_SET_SYSCALL_USER_DISPATCH, which headers before 5.11 lack
     case PR_SET_TSC:
     case PR_SET_IO_FLUSHER:
     case PR_MCE_KILL:
@@ -97,6 +105,8 @@ bool binds(const Thread* t) noexcept {
       return static_cast<uint32_t>(t->rdi) != 0xffffffff;  // a question
     case __NR_capget:
       return false;
+    case 436:
+      return t->rdx & 2;  // CLOSE_RANGE_UNSHARE
     case __NR_arch_prctl:
       return t->rdi == 0x1012;  // ARCH_SET_CPUID
     case 427:                   // io_uring_register: a ring's number belongs to its kernel thread
@@ -153,6 +163,9 @@ void note_effects(Thread* t) noexcept {
       break;
     case __NR_unshare:
       if (t->rdi & CLONE_FILES) t->bound->own_files = true;
+      break;
+    case 436:
+      t->bound->own_files = true;
       break;
     case __NR_seccomp:
       activation::note_filter(t);

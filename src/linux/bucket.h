@@ -124,10 +124,33 @@ struct WakeList {
 };
 void make_ready(const WakeList& list) noexcept;
 
+// Under b's lock: `t`, whose context is complete and whose key and answers are set, waits there until `deadline`. The word of
+// the wait; 0: no memory, and it does not. Begin: sched::begin_wait, or begin_wait_light where wakers make up for it.
+template <uint64_t (*Begin)(Thread*) noexcept>
+inline __attribute__((always_inline)) uint64_t begin_bucket_wait(Bucket& b, Thread* t,
+                                                                 uint64_t deadline) noexcept {
+  // In this order: nobody can claim the wait before Begin, and whoever does finds the link to undo.
+  link(b, t);
+  uint64_t word = Begin(t);
+  if (deadline == sched::never) return word;
+  t->timers = &activation::self()->processor->timers;
+  t->deadline = deadline;
+  if (t->timers->add(t, deadline, word) || !sched::claim_wait(t, word)) return word;
+  unlink(b, t);
+  t->state.store(sched::State::running, relaxed);
+  return 0;
+}
+// Without locks, after that: the thread to run.
+Thread* wait_in_bucket(Activation* a, Thread* t, uint64_t word) noexcept;
+
 // Takes a claimed waiter out of its bucket, if nobody else has: g_unlink_waiter.
 void unlink_waiter(Thread* t) noexcept;
 
-// --- native_wait.cc. Under the bucket's lock: a timer, a signal or a cancellation has taken t out of a condition's
+// --- native_wait.cc
+// Of threads that wait for a hook.
+uint64_t hook_key() noexcept;
+uint32_t run_hooks(Activation* a) noexcept;
+// Under the bucket's lock: a timer, a signal or a cancellation has taken t out of a condition's
 // queue; t->rax says which.
 void condition_left(Thread* t) noexcept;
 

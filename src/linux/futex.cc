@@ -1,7 +1,9 @@
 // Private futexes. A bucket's lock orders everything that happens to the words that hash to it; a waiter enters the
 // list with its context saved, so a waker may make it ready the moment the lock is released.
 #include <linux/futex.h>
+#include <linux/time_types.h>
 
+#include "activation/event_source.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "linux/bucket.h"
@@ -43,6 +45,17 @@ void make_ready(const WakeList& list) noexcept {
   if (!a->is_monitor) activation::yield_to_woken(a);
 }
 
+Thread* wait_in_bucket(Activation* a, Thread* t, uint64_t word) noexcept {
+  // From here on the thread may run elsewhere. fenced load: pairs with signal posting, see begin_wait.
+  if (t->attention.load(fenced) && sched::claim_wait(t, word)) {
+    unlink_waiter(t);
+    if (sched::is_armed(t)) t->timers->cancel(t);
+    t->state.store(sched::State::running, relaxed);
+    return answer(t, -e_intr);
+  }
+  return activation::schedule(a);
+}
+
 // The caller has claimed t's wait, so nobody else makes it ready; only a requeue may still move it.
 void unlink_waiter(Thread* t) noexcept {
   while (void* at = t->wait_bucket.load(acquire)) {
@@ -50,7 +63,10 @@ void unlink_waiter(Thread* t) noexcept {
     LockGuard guard(b.lock);
     if (t->wait_bucket.load(relaxed) != &b) continue;
     unlink(b, t);
-    if (key_kind(t->wait_key) == KeyKind::condition) condition_left(t);
+    KeyKind kind = key_kind(t->wait_key);
+    if (kind == KeyKind::condition) condition_left(t);
+    if (t->wait_key == hook_key()) activation::g_hooked.fetch_sub(1, relaxed);
+    if (kind == KeyKind::descriptor) activation::g_event_waits.fetch_sub(1, relaxed);
   }
 }
 
@@ -106,7 +122,6 @@ Thread* wait(Thread* t, uint32_t* address, uint32_t expected, uint64_t deadline,
   if (upcall_load_user32(address, &value)) return answer(t, -e_fault);
   if (value != expected) return answer(t, -e_again);
   Activation* a = activation::self();
-  activation::Processor* p = a->processor;
   activation::save_for_switch(t);
   Bucket& b = bucket_of(key);
   uint64_t word;
@@ -117,29 +132,13 @@ Thread* wait(Thread* t, uint32_t* address, uint32_t expected, uint64_t deadline,
     t->wait_key = key;
     t->wait_bits = bits;
     t->timeout_result = -e_timedout;
-    t->interrupted_call = true;  // unless the answer is not -EINTR, see signal_deliver.cc
-    // In this order: nobody can claim the wait before begin_wait, and whoever does finds the link to undo.
-    link(b, t);
-    word = sched::begin_wait(t);
-    if (deadline != sched::never) {
-      t->timers = &p->timers;
-      t->deadline = deadline;
-      if (!p->timers.add(t, deadline, word) && sched::claim_wait(t, word)) {
-        unlink(b, t);
-        t->state.store(sched::State::running, relaxed);
-        return answer(t, -e_nomem);
-      }
-    }
+    // As in the kernel: with a time-out it is not restarted after a handler.
+    t->interrupted_call = deadline == sched::never ? sched::Interrupted::restarts : sched::Interrupted::ends;
+    word = begin_bucket_wait<sched::begin_wait>(b, t, deadline);
+    if (!word) return answer(t, -e_nomem);
   }
-  ++p->counters.futex_waits;
-  // From here on the thread may run elsewhere. fenced load: pairs with signal posting, see begin_wait.
-  if (t->attention.load(fenced) && sched::claim_wait(t, word)) {
-    unlink_waiter(t);
-    if (sched::is_armed(t)) t->timers->cancel(t);
-    t->state.store(sched::State::running, relaxed);
-    return answer(t, -e_intr);
-  }
-  return activation::schedule(a);
+  ++a->processor->counters.futex_waits;
+  return wait_in_bucket(a, t, word);
 }
 
 long requeue(Thread* t, bool compare) noexcept {
@@ -236,21 +235,38 @@ bool waits_for_thread(Thread* t) noexcept {
 
 atomic<uint32_t> g_kernel_waits{0};  // calls that wait for a shared word in the kernel
 
-Thread* wait_in_kernel(Thread* t) noexcept {
+// A time from now on becomes the moment at which it ends: a call that is repeated waits for the rest.
+Thread* wait_in_kernel(Thread* t, int cmd) noexcept {
+  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
+                  static_cast<long>(t->r10), static_cast<long>(t->r8),  static_cast<long>(t->r9)};
+  uint64_t ns, known = sched::take_restart_deadline(t);
+  __kernel_timespec until;
+  t->call_deadline = 0;
+  if (cmd == FUTEX_WAIT && t->r10 && !read_timespec(reinterpret_cast<void*>(t->r10), &ns)) {
+    t->call_deadline = known ? known : kernel::now() + ns;
+    until = {static_cast<int64_t>(t->call_deadline / 1'000'000'000u),
+             static_cast<long long>(t->call_deadline % 1'000'000'000u)};
+    args[1] = (args[1] & ~static_cast<long>(FUTEX_CMD_MASK)) | FUTEX_WAIT_BITSET;
+    args[3] = reinterpret_cast<long>(&until);
+    args[5] = FUTEX_BITSET_MATCH_ANY;
+  }
   // fenced: pairs with wake_after_exit; the kernel looks at the word after this.
   g_kernel_waits.fetch_add(1, fenced);
-  Thread* next = activation::blocking_call(t);
+  Thread* next = activation::blocking_call(t, t->nr, args);
   g_kernel_waits.fetch_sub(1, relaxed);
   return next;
 }
 
 Thread* wait_call(Thread* t, int op, int cmd) noexcept {
   uint64_t deadline = sched::never;
+  t->call_deadline = 0;
   if (t->r10) {
     uint64_t ns;
     if (long r = read_timespec(reinterpret_cast<void*>(t->r10), &ns)) return answer(t, r);
-    if (cmd == FUTEX_WAIT)
-      deadline = kernel::now() + ns < ns ? sched::never : kernel::now() + ns;
+    if (uint64_t known = sched::take_restart_deadline(t))
+      deadline = t->call_deadline = known;
+    else if (cmd == FUTEX_WAIT)
+      deadline = t->call_deadline = kernel::now() + ns;
     else
       deadline = to_monotonic(op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, ns);
   }
@@ -267,13 +283,13 @@ Thread* sys_futex(Thread* t) noexcept {
   bool waits = cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET;
   bool priority_inheritance = cmd == FUTEX_LOCK_PI || cmd == FUTEX_UNLOCK_PI || cmd == FUTEX_TRYLOCK_PI ||
                               cmd == FUTEX_WAIT_REQUEUE_PI || cmd == FUTEX_CMP_REQUEUE_PI ||
-                              cmd == FUTEX_LOCK_PI2;
+                              cmd == 13;  // FUTEX_LOCK_PI2, which headers before 5.14 lack
   // The kernel would look for the owner's id among its own: refused as on kernels without PI, so that
   // pthread_mutexattr_setprotocol's mutexes say ENOTSUP at initialisation.
   if (priority_inheritance) return answer(t, -e_nosys);
   if ((op & FUTEX_CLOCK_REALTIME) && cmd != FUTEX_WAIT_BITSET) return answer(t, -e_nosys);
   if (!(op & FUTEX_PRIVATE_FLAG) && !(waits && waits_for_thread(t)))
-    return waits ? wait_in_kernel(t) : activation::uninterrupted_call(t);
+    return waits ? wait_in_kernel(t, cmd) : activation::uninterrupted_call(t);
   if (t->rdi & 3) return answer(t, -e_inval);
   if (t->rdi >= address_limit) return answer(t, -e_fault);
   switch (cmd) {
@@ -306,13 +322,21 @@ void wake_after_exit(uint32_t* address) noexcept {
 void futex_wake_all(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), ~0u, ~0u); }
 void futex_wake_one(uint32_t* address) noexcept { wake(reinterpret_cast<uint64_t>(address), 1, ~0u); }
 
-void init_futexes() noexcept { activation::g_unlink_waiter = unlink_waiter; }
+namespace {
+bool g_inherited = false;  // the buckets are those of the parent
+}
 
-void reset_futexes() noexcept {
+void init_futexes() noexcept {
+  activation::g_unlink_waiter = unlink_waiter;
+  if (!g_inherited) return;
+  g_inherited = false;
   for (Bucket& b : g_buckets) {
     b.head = b.tail = nullptr;
     b.lock.reset();
   }
 }
+
+// Not before they are needed: most children call exec, and each page written here would be copied for them.
+void reset_futexes() noexcept { g_inherited = true; }
 
 }  // namespace upcall::linux_abi

@@ -136,6 +136,21 @@ Thread* sys_priority(Thread* t) noexcept {
   return answer(t, 0);
 }
 
+void show_affinity(const Thread* t) noexcept {
+  const uint64_t* mask = t->affinity_set ? t->affinity : activation::g_runtime.affinity;
+  kernel::sys(__NR_sched_setaffinity, 0, sizeof activation::g_runtime.affinity, mask);
+}
+
+void show_attributes(const Thread* t) noexcept {
+  show_affinity(t);
+  kernel::sys(__NR_prctl, PR_SET_NAME, static_cast<const char*>(t->name));
+  if (activation::resets_on_fork()) return;
+  constexpr int one_process = 0;
+  kernel::sys(__NR_setpriority, one_process, 0, t->nice);
+  if (t->sched_policy || t->sched_priority)
+    kernel::sys(__NR_sched_setscheduler, 0, t->sched_policy, &t->sched_priority);
+}
+
 Thread* sys_prctl(Thread* t) noexcept {
   auto* user = reinterpret_cast<char*>(t->rsi);
   switch (static_cast<int>(t->rdi)) {

@@ -8,6 +8,7 @@
 // or, if that is empty, somebody between 1 and 3, by taking the key out of `prepared`: that one will not wait.
 // `ended` is advanced by whoever takes a waiter out, so that a waiter never touches the condition once woken: its
 // memory may be gone.
+#include "activation/event_source.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
 #include "linux/bucket.h"
@@ -43,18 +44,10 @@ inline __attribute__((always_inline)) uint64_t enqueue(Bucket& b, Thread* t, uin
   t->wait_key = key;
   t->wait_bits = 0;
   t->timeout_result = -e_timedout;
-  t->interrupted_call = true;
+  t->interrupted_call = deadline == never ? sched::Interrupted::restarts : sched::Interrupted::ends;
+  t->call_deadline = 0;
   t->cancelable_word = sched::next_wait_word(t);
-  // In this order: nobody can claim the wait before begin_wait, and whoever does finds the link to undo.
-  link(b, t);
-  uint64_t word = sched::begin_wait_light(t);
-  if (deadline == never) return word;
-  t->timers = &activation::self()->processor->timers;
-  t->deadline = deadline;
-  if (t->timers->add(t, deadline, word) || !sched::claim_wait(t, word)) return word;
-  unlink(b, t);
-  t->state.store(sched::State::running, relaxed);
-  return 0;
+  return begin_bucket_wait<sched::begin_wait_light>(b, t, deadline);
 }
 
 // Called without locks, once t has been queued: the last look at what may have been posted before the wait word was
@@ -198,6 +191,46 @@ Thread* semaphore_wake(Thread* t) noexcept {
   }
   make_ready(list);
   return answer(t, 0);
+}
+
+namespace {
+uint32_t g_hook_word;
+}  // namespace
+
+uint64_t hook_key() noexcept { return key_of(reinterpret_cast<uint64_t>(&g_hook_word), KeyKind::semaphore); }
+
+Thread* hook_wait(Thread* t) noexcept {
+  uint64_t deadline = t->rdi;
+  Activation* a = activation::self();
+  if (time_is_over(deadline)) return answer(t, -e_timedout);
+  activation::g_run_hooks = run_hooks;
+  Bucket& b = bucket_of(hook_key());
+  uint64_t word;
+  activation::save_for_native_switch(t);
+  {
+    LockGuard guard(b.lock);
+    word = enqueue(b, t, hook_key(), deadline);
+    if (!word) return answer(t, -e_nomem);
+    activation::g_hooked.fetch_add(1, relaxed);
+  }
+  return wait_or_return(a, t, word);
+}
+
+uint32_t run_hooks(Activation* a) noexcept {
+  Bucket& b = bucket_of(hook_key());
+  WakeList list;
+  {
+    LockGuard guard(b.lock);
+    // All that were in the queue, those that a timer has claimed, too.
+    activation::g_hooked.fetch_sub(static_cast<uint32_t>(take_queued(b, hook_key(), true, &list)), relaxed);
+  }
+  for (Thread *t = list.head, *next; t; t = next) {
+    next = t->wait_next;
+    if (sched::is_armed(t)) t->timers->cancel(t);
+    t->rax = 0;
+    activation::ready_woken(a, t);
+  }
+  return list.n;
 }
 
 Thread* post_cancel(Thread* t) noexcept {

@@ -10,82 +10,7 @@
 
 namespace upcall::linux_abi::signals {
 
-SpinLock g_lock{Rank::signals};
-
 namespace {
-
-using sched::QueuedSignal;
-
-Action g_actions[signal_count + 1];
-QueuedSignal* g_process_queue = nullptr;
-uint64_t g_process_pending = 0;
-QueuedSignal* g_free = nullptr;
-uint64_t g_left_to_kernel = 0;
-constexpr int timer_slots = 256;
-struct {
-  int32_t timer_id, tid;
-} g_timers[timer_slots];
-
-QueuedSignal* new_queued() noexcept {
-  if (!g_free) {
-    constexpr size_t n = 64;
-    auto* block = static_cast<QueuedSignal*>(kernel::map_pages(n * sizeof(QueuedSignal)));
-    if (!block) return nullptr;
-    for (size_t i = 0; i < n; ++i) {
-      block[i].next = g_free;
-      g_free = &block[i];
-    }
-  }
-  QueuedSignal* q = g_free;
-  g_free = q->next;
-  q->next = nullptr;
-  return q;
-}
-
-// Under g_lock. Standard signals are pending once, real-time signals as often as they were sent.
-bool enqueue(uint64_t* pending, QueuedSignal** queue, int signal, const Info& info) noexcept {
-  if (signal < 32 && (*pending & bit(signal))) return true;
-  QueuedSignal* q = new_queued();
-  if (!q) return false;
-  q->signal = signal;
-  __builtin_memcpy(q->info, &info, sizeof info);
-  *pending |= bit(signal);
-  while (*queue) queue = &(*queue)->next;
-  *queue = q;
-  return true;
-}
-
-// Under g_lock: the lowest-numbered signal of `set`, the oldest of its kind.
-int dequeue(uint64_t* pending, QueuedSignal** queue, uint64_t set, Info* info) noexcept {
-  uint64_t wanted = *pending & set;
-  if (!wanted) return 0;
-  // Faults first, then by number, as the kernel does.
-  uint64_t first = wanted & activation::fault_signals ? wanted & activation::fault_signals : wanted;
-  int signal = __builtin_ctzl(first) + 1;
-  QueuedSignal** link = queue;
-  while ((*link)->signal != signal) link = &(*link)->next;
-  QueuedSignal* q = *link;
-  *link = q->next;
-  __builtin_memcpy(info, q->info, sizeof *info);
-  q->next = g_free;
-  g_free = q;
-  for (q = *queue; q && q->signal != signal; q = q->next) {
-  }
-  if (!q) *pending &= ~bit(signal);
-  return signal;
-}
-
-void drop(uint64_t* pending, QueuedSignal** queue, uint64_t set) noexcept {
-  Info ignored;
-  while (dequeue(pending, queue, set, &ignored)) {
-  }
-}
-
-bool ignored(int signal, uint64_t mask) noexcept {
-  if (mask & bit(signal)) return false;
-  const Action& a = g_actions[signal];
-  return a.handler == 1 || (a.handler == 0 && (default_ignored & bit(signal)));
-}
 
 bool wants(const Thread* t, int signal) noexcept {
   return !(t->signals.mask.load(relaxed) & bit(signal)) || (t->sigwait_set & bit(signal));
@@ -135,136 +60,171 @@ void notify(Thread* t) noexcept {
 
 }  // namespace
 
-Action action_of(int signal) noexcept {
-  LockGuard guard(g_lock);
-  return g_actions[signal];
-}
+namespace {
 
 void kernel_action(int signal, const Action& a) noexcept {
   kernel::sys(__NR_rt_sigaction, signal, &a, nullptr, 8);
 }
 
-constexpr uint64_t child_flags = flag_nocldstop | 2 /* SA_NOCLDWAIT */;
+bool reserved(int signal) noexcept {
+  return signal == activation::preempt_signal || signal == activation::credentials_signal;
+}
 
-void catch_in_kernel(int signal, uint64_t more_flags = 0) noexcept {
+constexpr uint64_t child_flags = flag_nocldstop | flag_nocldwait;
+
+void catch_in_kernel(int signal, uint64_t more_flags = 0, uint64_t restart = flag_restart) noexcept {
   // No mask: faults inside our own handlers must reach us too. But the reserved signal is blocked in its own: the monitor
   // sends the next one while the handler waits for its CPU, and again in that one's, until the alternate stack is full.
-  uint64_t again = signal == activation::preempt_signal ? 0 : flag_nodefer;
+  // That of credentials is over before anything else. One that interrupts a call posts a signal: not twice at a time.
+  uint64_t again = reserved(signal) || !restart ? 0 : flag_nodefer;
+  uint64_t mask = signal == activation::credentials_signal ? ~activation::fault_signals : 0;
   Action ours = {reinterpret_cast<uint64_t>(&upcall_on_signal),
-                 flag_siginfo | flag_onstack | flag_restart | flag_restorer | again | more_flags,
-                 reinterpret_cast<uint64_t>(upcall_kernel_restorer), 0};
+                 flag_siginfo | flag_onstack | restart | flag_restorer | again | more_flags,
+                 reinterpret_cast<uint64_t>(upcall_kernel_restorer), mask};
   kernel_action(signal, ours);
 }
 
 // The kernel keeps "ignore" and the child flags; handlers are ours to call.
+Action as_in_kernel(const Action& a) noexcept {
+  if (a.handler <= 1) return a;
+  return {0, a.flags & child_flags, 0, a.mask};
+}
+
+}  // namespace
+
+void interrupt_in_kernel(int signal) noexcept { catch_in_kernel(signal, 0, 0); }
+
 void mirror_in_kernel(int signal, const Action& a) noexcept {
-  if (signal == activation::preempt_signal || (bit(signal) & (activation::fault_signals | unblockable)))
-    return;
-  Action k = a;
-  if (k.handler > 1) {
-    k.handler = 0;
-    k.flags &= child_flags;
-    k.restorer = 0;
-  }
-  kernel_action(signal, k);
+  if (reserved(signal) || (bit(signal) & (activation::fault_signals | unblockable))) return;
+  kernel_action(signal, as_in_kernel(a));
 }
 
 void set_action(int signal, const Action& a) noexcept {
-  {
-    LockGuard guard(g_lock);
-    g_actions[signal] = a;
-    if (a.handler == 1 || (a.handler == 0 && (default_ignored & bit(signal))))
-      drop(&g_process_pending, &g_process_queue, bit(signal));
-  }
+  Action old = exchange_action(signal, a), before = as_in_kernel(old), now = as_in_kernel(a);
+  if (is_ignored(signal, a))
+    discard_everywhere(bit(signal));
+  else if (before.handler == now.handler && !((before.flags ^ now.flags) & child_flags))
+    return;  // the kernel would throw away what it holds of a signal that its default action ignores
   mirror_in_kernel(signal, a);
 }
 
-void leave_to_kernel(uint64_t set) noexcept {
-  g_left_to_kernel |= set;
-  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel,
-                                      relaxed);
-  if (activation::g_runtime.started) activation::poke_monitor();
+namespace {
+
+// Who takes a signal of the process: who waits for it, the main thread as in the kernel, the sender.
+Thread* taker_of(int signal) noexcept {
+  Thread* t = sched::g_threads.find_if([&](Thread* w) { return (w->sigwait_set & bit(signal)) != 0; });
+  if (t) return t;
+  t = sched::g_threads.find(activation::g_runtime.pid);
+  if (t && wants(t, signal)) return t;
+  t = activation::self()->current;
+  if (t && !t->parked.load(relaxed) && wants(t, signal)) return t;
+  return sched::g_threads.find_if([&](Thread* w) { return wants(w, signal); });
 }
 
-uint64_t left_to_kernel() noexcept { return g_left_to_kernel; }
+void pass_on(Thread* t, uint64_t set) noexcept {
+  set &= pending_for_process();
+  if (!set) return;
+  Thread* other = sched::g_threads.find_if(
+      [&](Thread* w) { return w != t && (set & (~w->signals.mask.load(relaxed) | w->sigwait_set)); });
+  if (other) notify(other);
+}
+
+}  // namespace
 
 bool post_thread(Thread* t, int signal, const Info& info) noexcept {
+  discard_opposite(signal);
   {
     LockGuard guard(g_lock);
     if (!t->tid) return true;  // it has just ended
     if (t->parked.load(relaxed) && signal != setxid_signal) return true;
-    if (ignored(signal, t->signals.mask.load(relaxed)) && !(t->sigwait_set & bit(signal))) return true;
-    if (!enqueue(&t->signals.pending, &t->signals.queue, signal, info)) return false;
+    if (ignored_now(signal) && !(t->signals.mask.load(relaxed) & bit(signal))) return true;
+    if (!enqueue(&t->signals, signal, info)) return false;
   }
-  if (wants(t, signal)) notify(t);
+  // One that it may read from a signalfd: it shows it to the kernel, if it is in a call there.
+  if (wants(t, signal) || (left_to_kernel() & bit(signal))) notify(t);
   return true;
+}
+
+Queued queue_for_process(int signal, const Info& info) noexcept {
+  discard_opposite(signal);
+  const Thread* main = sched::g_threads.find(activation::g_runtime.pid);
+  LockGuard guard(g_lock);
+  // As the kernel, which asks the first thread.
+  if (ignored_now(signal) && !(main && (main->signals.mask.load(relaxed) & bit(signal))))
+    return Queued::thrown_away;
+  return enqueue(&g_process, signal, info) ? Queued::yes : Queued::no_memory;
+}
+
+void tell_process(int signal) noexcept {
+  if (Thread* target = taker_of(signal))
+    notify(target);
+  else
+    nobody_wants(signal);
 }
 
 bool post_process(int signal, const Info& info) noexcept {
-  Thread* main_or_first = sched::g_threads.find(activation::g_runtime.pid);
-  Thread* target = nullptr;
-  // sigwait first, then the main thread, then anyone who does not block it.
-  target = sched::g_threads.find_if([&](Thread* t) { return (t->sigwait_set & bit(signal)) != 0; });
-  if (!target && main_or_first && wants(main_or_first, signal)) target = main_or_first;
-  if (!target) target = sched::g_threads.find_if([&](Thread* t) { return wants(t, signal); });
-  {
-    LockGuard guard(g_lock);
-    if (ignored(signal, target && !(target->sigwait_set & bit(signal)) ? 0 : bit(signal))) return true;
-    if (!enqueue(&g_process_pending, &g_process_queue, signal, info)) return false;
+  Queued queued = queue_for_process(signal, info);
+  // Now that it is there: a thread whose mask opens later finds it.
+  if (queued == Queued::yes) tell_process(signal);
+  return queued != Queued::no_memory;
+}
+
+void set_mask(Thread* t, uint64_t mask) noexcept {
+  uint64_t old = t->signals.mask.load(relaxed);
+  mask &= ~unblockable;
+  if (mask == old) return;
+  t->signals.mask.store(mask, fenced);  // pairs with close_in_kernel
+  if (old & ~mask) {
+    open_in_kernel(~mask);
+    recheck(t);
   }
-  if (target) notify(target);
-  return true;
-}
-
-int take(Thread* t, uint64_t set, Info* info) noexcept {
-  LockGuard guard(g_lock);
-  if (int s = dequeue(&t->signals.pending, &t->signals.queue, set, info)) return s;
-  return dequeue(&g_process_pending, &g_process_queue, set, info);
-}
-
-uint64_t pending_for(const Thread* t) noexcept {
-  LockGuard guard(g_lock);
-  return t->signals.pending | g_process_pending;
+  // A signal of the process may have been left to this thread, which blocks it now. Plain: one that is posted this moment
+  // is offered to whoever wants it by now.
+  uint64_t closed = mask & ~old;
+  if (__atomic_load_n(&g_process.pending, __ATOMIC_RELAXED) & closed) pass_on(t, closed);
 }
 
 void recheck(Thread* t) noexcept {
   if (pending_for(t) & ~t->signals.mask.load(relaxed)) t->attention.store(1, relaxed);
 }
 
-void note_timer(int32_t timer_id, int32_t tid) noexcept {
-  LockGuard guard(g_lock);
-  for (auto& slot : g_timers)
-    if (!slot.tid || slot.timer_id == timer_id) {
-      slot = {timer_id, tid};
-      return;
-    }
-}
-
-// On the monitor.
 void on_process_signal(int signal, void* raw) noexcept {
   Info info;
   __builtin_memcpy(&info, raw, sizeof info);
   if (log_on(Topic::signal))
     (Line() << "signal " << signal << " for the process, code " << info.code).write();
-  constexpr int32_t si_timer = -2;
-  if (info.code == si_timer) {
-    Thread* target = nullptr;
-    {
-      LockGuard guard(g_lock);
-      for (auto& slot : g_timers)
-        if (slot.tid && slot.timer_id == info.timer.timer_id) target = sched::g_threads.find(slot.tid);
-    }
-    if (target) {
-      post_thread(target, signal, info);
-      return;
-    }
+  expect_from_kernel(bit(signal));
+  if (info.code == si_timer && post_thread_timer(info)) return;
+  if (signal == activation::preempt_signal) {
+    post_file(info);
+    return;
   }
   post_process(signal, info);
 }
 
+long borrow_mask(Thread* t, uint64_t user_mask, uint64_t size) noexcept {
+  uint64_t mask;
+  if (size != mask_bytes) return -e_inval;
+  if (upcall_load_user64(reinterpret_cast<uint64_t*>(user_mask), &mask)) return -e_fault;
+  t->saved_mask = t->signals.mask.load(relaxed);
+  t->restore_mask = true;
+  set_mask(t, mask);
+  post_pending(t->saved_mask & ~mask);
+  return 0;
+}
+
+// What a call under a borrowed mask has answered stands: the thread's own is back before a signal is looked at.
+void return_mask(Thread* t) noexcept {
+  if (!t->restore_mask) return;
+  t->restore_mask = false;
+  set_mask(t, t->saved_mask);
+}
+
 // SIGPIPE and SIGXFSZ go to the kernel thread that made the call; nobody else would take them.
 bool after_blocking(Thread* t, long result) noexcept {
-  if (t->restore_mask && result != -e_intr) t->attention.store(1, relaxed);  // before_resume restores it
+  if (t->lent) take_back_signals(t);
+  bool interrupted = result == -e_intr || result == -e_restart;
+  if (!interrupted) return_mask(t);
   constexpr long e_fbig = 27;
   if (result == -e_pipe || result == -e_fbig) {
     uint64_t set = bit(result == -e_pipe ? 13 : 25);
@@ -274,9 +234,22 @@ bool after_blocking(Thread* t, long result) noexcept {
     if (s > 0) post_thread(t, s, info);
     return true;
   }
-  if (result != -e_intr) return true;
-  t->interrupted_call = true;
+  constexpr long e_io = 5;
+  if (result == -e_io && read_in_background(t)) return false;
+  if (!interrupted) return true;
+  // The kernel's own: after a stop some calls end so without any handler (signal(7)).
+  if (result == -e_intr && !activation::self()->interrupt.load(relaxed)) {
+    t->interrupted_call = sched::Interrupted::no;
+    if (t->restore_mask) t->attention.store(1, relaxed);  // before_resume gives it back
+    return true;
+  }
+  t->interrupted_call =
+      result == -e_restart && restartable(t->nr) ? sched::Interrupted::restarts : sched::Interrupted::ends;
   if (pending_for(t) & ~t->signals.mask.load(relaxed)) {
+    t->attention.store(1, relaxed);
+    return true;
+  }
+  if (t->call_deadline) {  // before_resume repeats it, for the rest of its time
     t->attention.store(1, relaxed);
     return true;
   }
@@ -285,6 +258,7 @@ bool after_blocking(Thread* t, long result) noexcept {
     t->attention.store(1, relaxed);
     return true;
   }
+  lend_signals(t);
   return false;
 }
 
@@ -297,6 +271,7 @@ Thread* wait_for_signal(Thread* t, uint64_t sigwait_set, uint64_t deadline) noex
     LockGuard guard(g_lock);
     t->sigwait_set = sigwait_set;
   }
+  if (sigwait_set) open_in_kernel(sigwait_set);
   uint64_t word = sched::begin_wait_until(t, &p->timers, deadline);
   if (!word) {
     t->attention.store(1, relaxed);  // before_resume ends the wait for signals
@@ -321,62 +296,57 @@ namespace upcall::linux_abi {
 
 using namespace signals;
 
-void discard_signals(Thread* t, uint64_t set) noexcept {
-  LockGuard guard(g_lock);
-  drop(&t->signals.pending, &t->signals.queue, set);
-}
-
-void pass_signals_on(Thread* t) noexcept {
-  uint64_t pending;
-  {
-    LockGuard guard(g_lock);
-    pending = g_process_pending;
-  }
-  if (!pending) return;
-  Thread* other = sched::g_threads.find_if(
-      [&](Thread* w) { return w != t && (pending & (~w->signals.mask.load(relaxed) | w->sigwait_set)); });
-  if (other) notify(other);
-}
+void pass_signals_on(Thread* t) noexcept { pass_on(t, ~0ul); }
 
 void reset_signals(Thread* t) noexcept {
-  // POSIX: pending signals are not inherited.
-  t->signals.pending = 0;
-  t->signals.queue = nullptr;
-  g_process_pending = 0;
-  g_process_queue = nullptr;
-  g_left_to_kernel = 0;
-  for (auto& slot : g_timers) slot = {0, 0};
+  forget_queues(t);
+  forget_timers();
+  forget_files();
+  forget_taking();
+  t->lent = nullptr;
 }
 
 namespace {
-constexpr int kept_signals[] = {4, 5, 7, 8, 11, 31, activation::preempt_signal};
+constexpr int kept_signals[] = {
+    4, 5, 7, 8, 11, 31, activation::preempt_signal, activation::credentials_signal};
 
 // A signal that the kernel is told nothing of but how children are reported.
 bool caught_by_program(int s) noexcept {
-  return g_actions[s].handler > 1 &&
-         !(bit(s) & (activation::fault_signals | unblockable | bit(activation::preempt_signal)));
+  return action_of(s).handler > 1 && !reserved(s) && !(bit(s) & (activation::fault_signals | unblockable));
 }
+
+// What is blocked and pending for the first thread alone (raise) would stay with its kernel thread. Only the code tells
+// which those are.
+void take_pending(Thread* t, uint64_t blocked) noexcept {
+  uint64_t set = blocked & takeable & ~left_to_kernel();
+  __kernel_timespec zero = {0, 0};
+  for (Info info; set;) {
+    long s = kernel::sys(__NR_rt_sigtimedwait, &set, &info, &zero, 8);
+    if (s <= 0) return;
+    LockGuard guard(g_lock);
+    enqueue(info.code == si_tkill ? &t->signals : &g_process, static_cast<int>(s), info);
+  }
+}
+
 }  // namespace
 
 void take_over_signals(Thread* t) noexcept {
+  note_left_to_kernel(read_by_signalfds());
   uint64_t mask = activation::activation_mask, before = 0;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, &before, 8);
   t->signals.mask.store(before, relaxed);
+  take_pending(t, before);  // the kernel throws away what its default action ignores when it is told of that
   for (int s = 1; s <= signal_count; ++s) {
     if (bit(s) & unblockable) continue;
     Action a;
-    if (kernel::sys(__NR_rt_sigaction, s, nullptr, &a, 8) == 0) {
-      LockGuard guard(g_lock);
-      g_actions[s] = a;
-    }
+    if (kernel::sys(__NR_rt_sigaction, s, nullptr, &a, 8) == 0) exchange_action(s, a);
     if (a.handler > 1) mirror_in_kernel(s, a);
   }
   for (int s : kept_signals) catch_in_kernel(s);
   activation::AltStack ours = activation::self()->altstack, theirs;
   kernel::sys(__NR_sigaltstack, &ours, &theirs);
   t->altstack_sp = theirs.sp, t->altstack_size = theirs.size, t->altstack_flags = theirs.flags & ~1;
-  activation::g_monitor_signals.store(activation::activation_mask & ~unblockable & ~g_left_to_kernel,
-                                      relaxed);
+  activation::g_monitor_signals.store(takeable & ~(left_to_kernel() & before), relaxed);
   activation::g_process_signal = on_process_signal;
   activation::g_before_resume = before_resume;
   activation::g_after_blocking = after_blocking;
@@ -384,11 +354,11 @@ void take_over_signals(Thread* t) noexcept {
 
 void let_exec_inherit(Thread* t) noexcept {
   for (int s : kept_signals)
-    if (s != activation::preempt_signal && g_actions[s].handler == 1) kernel_action(s, g_actions[s]);
+    if (!reserved(s) && action_of(s).handler == 1) kernel_action(s, action_of(s));
   // The kernel's mask is the program's now, its dispositions are not: a signal with a handler would kill the process,
   // although the exec may fail. exec itself sets what is caught to the default.
   for (int s = 1; s <= signal_count; ++s)
-    if (caught_by_program(s)) catch_in_kernel(s, g_actions[s].flags & child_flags);
+    if (caught_by_program(s)) catch_in_kernel(s, action_of(s).flags & child_flags);
   uint64_t mask = t->signals.mask.load(relaxed);
   // What is blocked and pending stays pending in the new program. Still blocked here: to this kernel thread alone, where
   // the monitor does not take it.
@@ -397,11 +367,12 @@ void let_exec_inherit(Thread* t) noexcept {
   auto tid = static_cast<int32_t>(kernel::sys(__NR_gettid));
   {
     LockGuard guard(g_lock);
-    for (auto* queue : {t->signals.queue, g_process_queue})
+    t->exec_copies = 0;
+    for (auto* queue : {t->signals.queue, g_process.queue})
       for (auto* q = queue; q; q = q->next)
-        if (mask & bit(q->signal))
-          kernel::sys(__NR_rt_tgsigqueueinfo, activation::g_runtime.pid, tid, q->signal,
-                      static_cast<void*>(q->info));
+        if ((mask & bit(q->signal)) && kernel::sys(__NR_rt_tgsigqueueinfo, activation::g_runtime.pid, tid,
+                                                   q->signal, static_cast<void*>(q->info)) == 0)
+          ++t->exec_copies;
   }
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
 }
@@ -409,29 +380,39 @@ void let_exec_inherit(Thread* t) noexcept {
 void keep_after_failed_exec() noexcept {
   uint64_t mask = activation::activation_mask;
   kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
-  // let_exec_inherit's copies; ours are in their queues still.
-  uint64_t own = 0;
-  {
-    LockGuard guard(g_lock);
-    Thread* t = activation::self()->current;
-    for (auto* queue : {t->signals.queue, g_process_queue})
-      for (auto* q = queue; q; q = q->next) own |= bit(q->signal);
-  }
-  own &= mask;
+  // let_exec_inherit's copies; ours are in their queues still. What the kernel holds for the process comes after them.
+  Thread* t = activation::self()->current;
   __kernel_timespec zero = {0, 0};
-  for (Info info; own && kernel::sys(__NR_rt_sigtimedwait, &own, &info, &zero, 8) > 0;) {
-  }
+  for (Info info; t->exec_copies; --t->exec_copies) kernel::sys(__NR_rt_sigtimedwait, &mask, &info, &zero, 8);
   for (int s = 1; s <= signal_count; ++s)
-    if (caught_by_program(s)) mirror_in_kernel(s, g_actions[s]);
+    if (caught_by_program(s)) mirror_in_kernel(s, action_of(s));
   for (int s : kept_signals) catch_in_kernel(s);
 }
 
+void tell_child(arch::ChildState* state) noexcept {
+  state->caught = 0;
+  for (int s = 1; s <= signal_count; ++s) {
+    if (!caught_by_program(s)) continue;
+    Action a = action_of(s);
+    auto& to = state->actions[state->caught++];
+    to.signal = static_cast<uint64_t>(s);
+    static_assert(sizeof to.action == sizeof a);
+    __builtin_memcpy(to.action, &a, sizeof to.action);
+  }
+}
+
+void clear_handlers() noexcept {
+  for (int s = 1; s <= signal_count; ++s)
+    if (action_of(s).handler > 1) exchange_action(s, Action{});
+}
+
 void give_back_signals(Thread* t) noexcept {
-  activation::AltStack theirs = {t->altstack_sp, t->altstack_flags & 2, t->altstack_size};
+  activation::AltStack theirs = {t->altstack_sp, t->altstack_size ? t->altstack_flags : ss_disable,
+                                 t->altstack_size};
   kernel::sys(__NR_sigaltstack, &theirs, nullptr);
   for (int s = 1; s <= signal_count; ++s) {
-    const Action& a = g_actions[s];
-    bool ours = (bit(s) & activation::fault_signals) || s == activation::preempt_signal;
+    const Action& a = action_of(s);
+    bool ours = (bit(s) & activation::fault_signals) || reserved(s);
     if (!(bit(s) & unblockable) && (a.handler > 1 || ours)) kernel_action(s, a);
   }
   uint64_t mask = t->signals.mask.load(relaxed);

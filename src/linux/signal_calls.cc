@@ -11,8 +11,6 @@ using namespace signals;
 
 namespace {
 
-constexpr uint64_t mask_bytes = 8;
-
 bool valid(int64_t signal) noexcept { return signal >= 1 && signal <= signal_count; }
 
 Info sent_by_us(int signal, int32_t code) noexcept {
@@ -24,54 +22,69 @@ Info sent_by_us(int signal, int32_t code) noexcept {
   return info;
 }
 
-constexpr int32_t si_user = 0, si_tkill = -6;
+// SIGKILL and SIGSTOP are for the process, whoever they are sent to. To this kernel thread, so that the caller goes no step
+// further: one to the process may be taken by another one, while this returns to the program.
+Thread* kill_process(Thread* t, int64_t signal) noexcept {
+  return answer(t, kernel::sys(__NR_tgkill, activation::g_runtime.pid, activation::self()->tid, signal));
+}
 
 Thread* send_to_thread(Thread* t, int32_t tid, int64_t signal, const Info* given) noexcept {
   Thread* target = signal == setxid_signal ? sched::g_threads.find_any(tid) : sched::g_threads.find(tid);
   if (!target) return answer(t, -e_srch);
   if (signal == 0) return answer(t, 0);
   if (!valid(signal)) return answer(t, -e_inval);
-  Info info = given ? *given : sent_by_us(static_cast<int>(signal), si_tkill);
-  info.signo = static_cast<int32_t>(signal);
-  return answer(t, post_thread(target, static_cast<int>(signal), info) ? 0 : -e_again);
+  auto s = static_cast<int>(signal);
+  if (bit(s) & unblockable) return kill_process(t, signal);
+  Info info = given ? *given : sent_by_us(s, si_tkill);
+  info.signo = s;
+  return answer(t, may_queue(s, &info) && post_thread(target, s, info) ? 0 : -e_again);
 }
 
-// For the calls that change the mask for their own duration: true, or false with the answer in t.
-bool borrow_mask(Thread* t, uint64_t user_mask, uint64_t size) noexcept {
-  uint64_t mask;
-  if (size != mask_bytes) {
-    answer(t, -e_inval);
-    return false;
-  }
-  if (upcall_load_user64(reinterpret_cast<uint64_t*>(user_mask), &mask)) {
-    answer(t, -e_fault);
-    return false;
-  }
-  t->saved_mask = t->signals.mask.load(relaxed);
-  t->restore_mask = true;
-  t->signals.mask.store(mask & ~unblockable, relaxed);
-  recheck(t);
-  return true;
+// To this process. One signal must be delivered before the call returns, if this thread does not block it and no other
+// thread takes it.
+Thread* send_to_process(Thread* t, int64_t signal, const Info* given) noexcept {
+  if (signal == 0) return answer(t, 0);
+  if (!valid(signal)) return answer(t, -e_inval);
+  auto s = static_cast<int>(signal);
+  if (bit(s) & unblockable) return kill_process(t, signal);
+  Info info = given ? *given : sent_by_us(s, si_user);
+  info.signo = s;
+  return answer(t, may_queue(s, &info) && post_process(s, info) ? 0 : -e_again);
 }
 
-// A blocking call under a borrowed mask. The kernel must not see the mask: it would unblock its own signals on this
-// kernel thread. before_resume puts the thread's mask back, after a handler or without one.
-Thread* call_with_mask(Thread* t, const long args[6]) noexcept {
-  return activation::blocking_call(t, t->nr, args);
+// Any id of a thread of ours names the process.
+bool is_ours(int32_t pid) noexcept {
+  return pid > 0 && (pid == activation::g_runtime.pid || sched::g_threads.find(pid));
+}
+
+// Only to itself may a thread say that a signal comes from kill or from the kernel.
+bool is_forged(const Thread* t, int32_t target, const Info& info) noexcept {
+  return (info.code >= 0 || info.code == si_tkill) && target != t->tid;
+}
+
+// The kernel has been asked to signal processes of which this one may be one: what is for us is delivered before the call
+// returns.
+Thread* sent_by_kernel(Thread* t, int64_t signal) noexcept {
+  long r = raw_call(t);
+  if (r == 0 && valid(signal) &&
+      (bit(static_cast<int>(signal)) & activation::g_monitor_signals.load(relaxed)))
+    activation::ask_monitor();
+  return answer(t, r);
 }
 
 }  // namespace
 
 Thread* sys_rt_sigaction(Thread* t) noexcept {
   auto signal = static_cast<int64_t>(static_cast<int32_t>(t->rdi));
-  if (t->r10 != mask_bytes || !valid(signal)) return answer(t, -e_inval);
-  auto s = static_cast<int>(signal);
+  if (t->r10 != mask_bytes) return answer(t, -e_inval);
   Action fresh;
-  if (t->rsi) {
-    if (bit(s) & unblockable) return answer(t, -e_inval);
-    if (upcall_copy_user(&fresh, reinterpret_cast<void*>(t->rsi), sizeof fresh)) return answer(t, -e_fault);
-    fresh.mask &= ~unblockable;
-  }
+  if (t->rsi && upcall_copy_user(&fresh, reinterpret_cast<void*>(t->rsi), sizeof fresh))
+    return answer(t, -e_fault);
+  if (!valid(signal)) return answer(t, -e_inval);
+  auto s = static_cast<int>(signal);
+  if (t->rsi && (bit(s) & unblockable)) return answer(t, -e_inval);
+  fresh.mask &= ~unblockable;
+  fresh.flags &= known_flags;
   Action old = action_of(s);
   if (t->rsi) set_action(s, fresh);
   if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old))
@@ -97,11 +110,9 @@ Thread* sys_rt_sigprocmask(Thread* t) noexcept {
       default:
         return answer(t, -e_inval);
     }
-    mask &= ~unblockable;
-    t->signals.mask.store(mask, fenced);  // pairs with post_thread's look at the mask
-    if (old & ~mask) recheck(t);
-    // A signal of the process may have been left to this thread, which blocks it now.
-    if ((mask & ~old) && t->attention.load(relaxed)) pass_signals_on(t);
+    set_mask(t, mask);
+    // Only the thread library itself blocks its own signal, for a moment, in functions that are to be quick.
+    if ((old & ~mask) && !(old & bit(cancel_signal))) post_pending(old & ~mask);
   }
   if (t->rdx && upcall_copy_user(reinterpret_cast<void*>(t->rdx), &old, sizeof old))
     return answer(t, -e_fault);
@@ -110,9 +121,9 @@ Thread* sys_rt_sigprocmask(Thread* t) noexcept {
 
 Thread* sys_rt_sigpending(Thread* t) noexcept {
   if (t->rsi > mask_bytes) return answer(t, -e_inval);
-  uint64_t set = 0;
-  kernel::sys(__NR_rt_sigpending, &set, mask_bytes);
-  set = (set | pending_for(t)) & t->signals.mask.load(relaxed);
+  const uint64_t mask = t->signals.mask.load(relaxed);
+  uint64_t set = pending_in_kernel(mask);
+  set = (set | pending_for(t)) & mask;
   return answer(t, upcall_copy_user(reinterpret_cast<void*>(t->rdi), &set, t->rsi) ? -e_fault : 0);
 }
 
@@ -122,22 +133,24 @@ Thread* sys_rt_sigtimedwait(Thread* t) noexcept {
   if (upcall_load_user64(reinterpret_cast<uint64_t*>(t->rdi), &set)) return answer(t, -e_fault);
   set &= ~unblockable;
   uint64_t deadline = sched::never;
+  bool once = false;
   if (t->rdx) {
-    uint64_t ns;
+    uint64_t ns, known = sched::take_restart_deadline(t);
     if (long r = read_timespec(reinterpret_cast<void*>(t->rdx), &ns)) return answer(t, r);
-    deadline = kernel::now() + ns;
+    deadline = known ? known : kernel::now() + ns;
+    once = !known && !ns;
   }
   Info info;
-  if (int s = take(t, set, &info)) {
+  int s = take_in_order(t, set, &info);
+  constexpr int looks = 3;  // others may have been quicker
+  for (int i = 1; i < looks && !s && await_posting(set); ++i) s = take_in_order(t, set, &info);
+  if (s) {
     if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &info, sizeof info))
       return answer(t, -e_fault);
     return answer(t, s);
   }
-  // What signalfd has left to the kernel is pending there.
-  __kernel_timespec zero = {0, 0};
-  long r = kernel::sys(__NR_rt_sigtimedwait, &set, t->rsi, &zero, mask_bytes);
-  if (r > 0) return answer(t, r);
-  t->interrupted_call = false;
+  if (once) return answer(t, -e_again);
+  t->interrupted_call = sched::Interrupted::no;
   return wait_for_signal(t, set, deadline);
 }
 
@@ -155,8 +168,8 @@ bool signals::finish_sigwait(Thread* t) noexcept {
   if (!s) {
     if (static_cast<int64_t>(t->rax) == -e_intr && !(pending_for(t) & ~t->signals.mask.load(relaxed))) {
       // Woken for a signal that another thread has taken: wait again.
-      t->rip -= STUB_RESTART_OFFSET;
-      t->rax = static_cast<uint64_t>(t->nr);
+      make_call_again(t);
+      if (t->rdx) t->restart_deadline = t->deadline;
     }
     return true;
   }
@@ -168,34 +181,47 @@ bool signals::finish_sigwait(Thread* t) noexcept {
 }
 
 Thread* sys_rt_sigsuspend(Thread* t) noexcept {
-  if (!borrow_mask(t, t->rdi, t->rsi)) return t;
+  if (long r = borrow_mask(t, t->rdi, t->rsi)) return answer(t, r);
   t->rax = static_cast<uint64_t>(-e_intr);
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::ends;
+  t->call_deadline = 0;
   return wait_for_signal(t, 0, sched::never);
 }
 
 Thread* sys_pause(Thread* t) noexcept {
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::ends;
+  t->call_deadline = 0;
   return wait_for_signal(t, 0, sched::never);
 }
 
-Thread* sys_sigaltstack(Thread* t) noexcept {
-  constexpr int32_t on_stack = 1, disable = 2;
-  activation::AltStack fresh, old = {t->altstack_sp, t->altstack_flags, t->altstack_size};
+bool signals::on_altstack(const Thread* t, uint64_t sp) noexcept {
   auto base = reinterpret_cast<uint64_t>(t->altstack_sp);
-  bool on_it = !(t->altstack_flags & disable) && t->rsp > base && t->rsp - base <= t->altstack_size;
-  if (on_it) old.flags |= on_stack;
+  // One that is disarmed while a handler uses it counts as left: the program may have switched stacks there.
+  return !(t->altstack_flags & ss_autodisarm) && sp > base && sp - base <= t->altstack_size;
+}
+
+long signals::set_altstack(Thread* t, const activation::AltStack& fresh, uint64_t sp) noexcept {
+  if (on_altstack(t, sp)) return -e_perm;
+  int32_t mode = fresh.flags & ~ss_autodisarm;
+  if (mode != 0 && mode != ss_onstack && mode != ss_disable) return -e_inval;
+  if (fresh.sp == t->altstack_sp && fresh.size == t->altstack_size && fresh.flags == t->altstack_flags)
+    return 0;
+  if (mode != ss_disable && fresh.size < 2048) return -e_nomem;
+  t->altstack_sp = mode == ss_disable ? nullptr : fresh.sp;
+  t->altstack_size = mode == ss_disable ? 0 : fresh.size;
+  t->altstack_flags = fresh.flags;
+  return 0;
+}
+
+Thread* sys_sigaltstack(Thread* t) noexcept {
+  activation::AltStack fresh, old = {t->altstack_sp, t->altstack_flags & ss_autodisarm, t->altstack_size};
+  if (!t->altstack_size)
+    old.flags |= ss_disable;
+  else if (on_altstack(t, t->rsp))
+    old.flags |= ss_onstack;
   if (t->rdi) {
     if (upcall_copy_user(&fresh, reinterpret_cast<void*>(t->rdi), sizeof fresh)) return answer(t, -e_fault);
-    if (on_it) return answer(t, -e_perm);
-    int32_t mode = fresh.flags & ~static_cast<int32_t>(0x80000000);
-    if (mode != 0 && mode != on_stack && mode != disable) return answer(t, -e_inval);
-    if (mode == disable)
-      fresh = {nullptr, disable, 0};
-    else if (fresh.size < 2048)
-      return answer(t, -e_nomem);
-    t->altstack_sp = fresh.sp, t->altstack_size = fresh.size,
-    t->altstack_flags = mode == disable ? disable : 0;
+    if (long r = set_altstack(t, fresh, t->rsp)) return answer(t, r);
   }
   if (t->rsi && upcall_copy_user(reinterpret_cast<void*>(t->rsi), &old, sizeof old))
     return answer(t, -e_fault);
@@ -203,17 +229,22 @@ Thread* sys_sigaltstack(Thread* t) noexcept {
 }
 
 Thread* sys_kill(Thread* t) noexcept {
+  auto pid = static_cast<int32_t>(t->rdi);
   auto signal = static_cast<int64_t>(static_cast<int32_t>(t->rsi));
-  if (static_cast<int32_t>(t->rdi) != activation::g_runtime.pid || !valid(signal) ||
-      (bit(static_cast<int>(signal)) & unblockable))
-    return pass(t);
-  // To ourselves: one signal must be delivered before kill returns, if this thread does not block it.
-  auto s = static_cast<int>(signal);
-  Info info = sent_by_us(s, si_user);
-  bool here = !(t->signals.mask.load(relaxed) & bit(s));
-  if (!here && (left_to_kernel() & bit(s))) return pass(t);  // for a signalfd
-  return answer(t, (here ? post_thread(t, s, info) : post_process(s, info)) ? 0 : -e_again);
+  if (is_ours(pid)) return send_to_process(t, signal, nullptr);
+  return pid <= 0 ? sent_by_kernel(t, signal) : pass(t);
 }
+
+Thread* sys_sigqueueinfo(Thread* t) noexcept {
+  auto pid = static_cast<int32_t>(t->rdi);
+  if (!is_ours(pid)) return pass(t);
+  Info info;
+  if (upcall_copy_user(&info, reinterpret_cast<void*>(t->rdx), sizeof info)) return answer(t, -e_fault);
+  if (is_forged(t, pid, info)) return answer(t, -e_perm);
+  return send_to_process(t, static_cast<int32_t>(t->rsi), &info);
+}
+
+Thread* sys_pidfd_send_signal(Thread* t) noexcept { return sent_by_kernel(t, static_cast<int32_t>(t->rsi)); }
 
 Thread* sys_tkill(Thread* t) noexcept {
   return sched::g_threads.find_any(static_cast<int32_t>(t->rdi))
@@ -231,7 +262,10 @@ Thread* sys_tgsigqueueinfo(Thread* t) noexcept {
   if (static_cast<int32_t>(t->rdi) != activation::g_runtime.pid) return pass(t);
   Info info;
   if (upcall_copy_user(&info, reinterpret_cast<void*>(t->r10), sizeof info)) return answer(t, -e_fault);
-  return send_to_thread(t, static_cast<int32_t>(t->rsi), static_cast<int32_t>(t->rdx), &info);
+  auto tid = static_cast<int32_t>(t->rsi);
+  if (tid <= 0) return answer(t, -e_inval);
+  if (is_forged(t, tid, info)) return answer(t, -e_perm);
+  return send_to_thread(t, tid, static_cast<int32_t>(t->rdx), &info);
 }
 
 // Signals that a signalfd reads stay in the kernel, pending for the process.
@@ -239,57 +273,6 @@ Thread* sys_signalfd(Thread* t) noexcept {
   uint64_t mask;
   if (!upcall_load_user64(reinterpret_cast<uint64_t*>(t->rsi), &mask)) leave_to_kernel(mask);
   return pass(t);
-}
-
-// The kernel cannot signal a virtual id: the timer signals the process, and the monitor finds the thread.
-Thread* sys_timer_create(Thread* t) noexcept {
-  constexpr int32_t sigev_signal = 0, sigev_thread_id = 4;
-  struct {
-    uint64_t value;
-    int32_t signal, notify, tid;
-    uint32_t rest[11];
-  } event;
-  static_assert(sizeof event == 64);
-  if (!t->rsi) return pass(t);
-  if (upcall_copy_user(&event, reinterpret_cast<void*>(t->rsi), sizeof event)) return answer(t, -e_fault);
-  if (!(event.notify & sigev_thread_id) || !sched::g_threads.find(event.tid)) return pass(t);
-  int32_t tid = event.tid, id;
-  event.notify = sigev_signal;
-  long r = kernel::sys(__NR_timer_create, t->rdi, &event, &id);
-  if (kernel::is_error(r)) return answer(t, r);
-  note_timer(id, tid);
-  return answer(t, upcall_copy_user(reinterpret_cast<void*>(t->rdx), &id, sizeof id) ? -e_fault : 0);
-}
-
-Thread* sys_ppoll(Thread* t) noexcept {
-  if (!t->r10) return activation::blocking_call(t);
-  if (!borrow_mask(t, t->r10, t->r8)) return t;
-  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx), 0, 0, 0};
-  return call_with_mask(t, args);
-}
-
-Thread* sys_pselect6(Thread* t) noexcept {
-  uint64_t pair[2] = {};
-  if (t->r9 && upcall_copy_user(pair, reinterpret_cast<void*>(t->r9), sizeof pair))
-    return answer(t, -e_fault);
-  if (!pair[0]) return activation::blocking_call(t);
-  if (!borrow_mask(t, pair[0], pair[1])) return t;
-  long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi), static_cast<long>(t->rdx),
-                  static_cast<long>(t->r10), static_cast<long>(t->r8),  0};
-  return call_with_mask(t, args);
-}
-
-// epoll_pwait and epoll_pwait2: the same places for mask and size.
-Thread* sys_epoll_pwait(Thread* t) noexcept {
-  if (!t->r8) return activation::blocking_call(t);
-  if (!borrow_mask(t, t->r8, t->r9)) return t;
-  long args[6] = {static_cast<long>(t->rdi),
-                  static_cast<long>(t->rsi),
-                  static_cast<long>(t->rdx),
-                  static_cast<long>(t->r10),
-                  0,
-                  0};
-  return call_with_mask(t, args);
 }
 
 }  // namespace upcall::linux_abi

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/syscall.h"
 #include "linux/patch/patch.h"
+#include "linux/descriptors.h"
 #include "linux/signal.h"
 
 namespace upcall::linux_abi::signals {
@@ -16,17 +17,6 @@ struct Frame {
   KernelUcontext uc;
   Info info;
 };
-
-bool on_altstack(const Thread* t, uint64_t sp) noexcept {
-  auto base = reinterpret_cast<uint64_t>(t->altstack_sp);
-  return !(t->altstack_flags & 2) && sp > base && sp - base <= t->altstack_size;
-}
-
-[[noreturn]] void no_room(Thread* t) noexcept {
-  (Line() << "thread " << t->tid << ": no room on the stack for a signal frame").write();
-  default_action(11);
-  fatal_exit(139, "killed");
-}
 
 // The program sees addresses of its own, not of stubs. Where execution really goes on is kept in fields of the frame
 // that neither the kernel nor programs use; sigreturn takes it from there unless a handler has chosen another place.
@@ -70,8 +60,9 @@ bool save_fpstate(uint64_t fp) noexcept {
   return true;
 }
 
+}  // namespace
+
 bool restartable(int64_t nr) noexcept {
-  // signal(7): these answer EINTR whatever SA_RESTART says.
   switch (nr) {
     case __NR_poll:
     case __NR_ppoll:
@@ -89,19 +80,47 @@ bool restartable(int64_t nr) noexcept {
     case __NR_msgrcv:
     case __NR_msgsnd:
     case __NR_io_getevents:
+    case __NR_io_pgetevents:
+    case 426:  // io_uring_enter
+    case 441:  // epoll_pwait2
       return false;
     default:
       return true;
   }
 }
 
-void restart_call(Thread* t) noexcept {
+namespace {
+
+// `rest`: if it is to last some time, for what is left of that.
+void restart_call(Thread* t, bool rest) noexcept {
   if (t->nr < 0) {  // upcall_native_call: its caller repeats it
     t->rax = static_cast<uint64_t>(-e_restart);
     return;
   }
-  t->rip -= STUB_RESTART_OFFSET;
-  t->rax = static_cast<uint64_t>(t->nr);
+  make_call_again(t);
+  t->restart_deadline = rest ? t->call_deadline : 0;
+}
+
+bool ended_by_signal(const Thread* t) noexcept {
+  return t->kind == CONTEXT_REGISTERS && t->interrupted_call != sched::Interrupted::no &&
+         t->rax == static_cast<uint64_t>(-e_intr);
+}
+
+// What a call that a signal has ended answers, with this handler.
+void end_call(Thread* t, const Action& action) noexcept {
+  t->restart_deadline = 0;
+  // An edge has ended its wait, and it has not run since: a signal that comes first ends the call.
+  if (end_repeat(t) && t->kind == CONTEXT_REGISTERS) {
+    t->rip += STUB_RESTART_OFFSET;
+    t->rax = static_cast<uint64_t>(-e_intr);
+  }
+  if (ended_by_signal(t)) {
+    if (t->interrupted_call == sched::Interrupted::restarts && (action.flags & flag_restart))
+      restart_call(t, false);
+    else
+      report_remaining(t);
+  }
+  t->interrupted_call = sched::Interrupted::no;
 }
 
 // A call that was not substituted and that the reserved signal has interrupted: the kernel has put it back to its
@@ -115,17 +134,21 @@ void end_unseen_call(KernelUcontext* uc) noexcept {
   uc->rax = static_cast<uint64_t>(-e_intr);
 }
 
-// The handler runs when the thread does.
-void build_frame(Thread* t, int signal, const Info& info, const Action& action) noexcept {
+// The handler runs when the thread does. False, and nothing has changed: no room on its stack, or no stack.
+bool build_frame(Thread* t, int signal, const Info& info, const Action& action) noexcept {
   bool preempted = t->kind == CONTEXT_SIGNAL_FRAME;
   auto* kept = static_cast<KernelUcontext*>(t->signal_frame);
   if (!preempted && t->fpu != FPU_LIVE) upcall_load_fpu(t);
   uint64_t sp = preempted ? kept->rsp : t->rsp;
   size_t fp_bytes = preempted ? activation::fpstate_bytes(kept) : activation::g_runtime.xsave_size + 4;
-  bool alt = (action.flags & flag_onstack) && !(t->altstack_flags & 2) && !on_altstack(t, sp);
-  uint64_t top = alt ? reinterpret_cast<uint64_t>(t->altstack_sp) + t->altstack_size : sp - 128;
+  bool nested = on_altstack(t, sp);
+  bool alt = (action.flags & flag_onstack) && t->altstack_size && !on_altstack(t, sp - 128);
+  auto bottom = reinterpret_cast<uint64_t>(t->altstack_sp);
+  uint64_t top = alt ? bottom + t->altstack_size : sp - 128;
   uint64_t fp = (top - fp_bytes) & ~63ul;
   uint64_t at = ((fp - sizeof(Frame)) & ~15ul) - 8;  // as after a call: 8 below a multiple of 16
+  // A frame that begins below the alternate stack would be written into somebody else's memory.
+  if ((nested || alt) && (at <= bottom || at - bottom > t->altstack_size)) return false;
   Frame frame = {};
   frame.return_address = reinterpret_cast<uint64_t>(upcall_restorer);
   frame.info = info;
@@ -133,24 +156,22 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
     frame.uc = *kept;
     if (!(action.flags & flag_restart)) end_unseen_call(&frame.uc);
     show_site(&frame.uc);
-    if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes)) no_room(t);
+    if (!kept->fpstate || upcall_copy_user(reinterpret_cast<void*>(fp), kept->fpstate, fp_bytes))
+      return false;
   } else {
-    bool again = t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) &&
-                 (action.flags & flag_restart) && restartable(t->nr);
-    if (again) restart_call(t);
     from_registers(t, &frame.uc);
     show_site(&frame.uc);
-    if (!save_fpstate(fp)) no_room(t);
+    if (!save_fpstate(fp)) return false;
   }
-  t->interrupted_call = false;
   frame.uc.fpstate = reinterpret_cast<void*>(fp);
   uint64_t mask = t->signals.mask.load(relaxed);
   frame.uc.sigmask = t->restore_mask ? t->saved_mask : mask;
+  frame.uc.stack = {t->altstack_sp, t->altstack_flags, t->altstack_size};
+  if (upcall_copy_user(reinterpret_cast<void*>(at), &frame, sizeof frame)) return false;
   t->restore_mask = false;
-  frame.uc.stack = {t->altstack_sp, t->altstack_flags | (on_altstack(t, sp) ? 1 : 0), t->altstack_size};
-  if (upcall_copy_user(reinterpret_cast<void*>(at), &frame, sizeof frame)) no_room(t);
-  t->signals.mask.store((mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal))) & ~unblockable,
-                        relaxed);
+  if (t->altstack_flags & ss_autodisarm)
+    t->altstack_sp = nullptr, t->altstack_size = 0, t->altstack_flags = ss_disable;
+  set_mask(t, mask | action.mask | (action.flags & flag_nodefer ? 0 : bit(signal)));
   t->kind = CONTEXT_REGISTERS;
   t->native = 0;
   t->rip = action.handler;
@@ -160,29 +181,108 @@ void build_frame(Thread* t, int signal, const Info& info, const Action& action) 
   t->rax = 0;
   t->rsp = at;
   t->flags = 0x202;
+  return true;
 }
 
 }  // namespace
 
-void default_action(int signal) noexcept {
-  if (log_on(Topic::signal)) (Line() << "default action of signal " << signal).write();
+namespace {
+
+// `signal` for this kernel thread, which has it blocked, with what its sender has said.
+void pend_here(const Activation* a, int signal, Info info) noexcept {
+  info.signo = signal;
+  if (kernel::is_error(kernel::sys(__NR_rt_tgsigqueueinfo, activation::g_runtime.pid, a->tid, signal, &info)))
+    kernel::sys(__NR_tgkill, activation::g_runtime.pid, a->tid, signal);
+}
+
+// The kernel decides whether a process in an orphaned group stops, and tells the parent by which signal.
+void stop_process(const Activation* a, int signal, const Info& info) noexcept {
+  // SIGCONT was sent after it: that undoes it. (It would be thrown away by the next step.)
+  constexpr int sigcont = 18;
+  uint64_t pending = 0, set = bit(signal);
+  kernel::sys(__NR_rt_sigpending, &pending, mask_bytes);
+  if (pending & bit(sigcont)) return;
+  pend_here(a, signal, info);
+  kernel::sys(__NR_rt_sigprocmask, 1, &set, nullptr, mask_bytes);
+  kernel::sys(__NR_rt_sigprocmask, 0, &set, nullptr, mask_bytes);
+}
+
+// A frame from which the kernel restores the thread as it is, in memory of the thread. Null: no memory.
+KernelUcontext* own_frame(Thread* t) noexcept {
+  if (t->kind == CONTEXT_SIGNAL_FRAME) return static_cast<KernelUcontext*>(t->signal_frame);
+  if (!t->preempt_frame && !(t->preempt_frame = activation::new_frame())) return nullptr;
+  auto* uc = static_cast<KernelUcontext*>(t->preempt_frame);
+  if (t->fpu != FPU_LIVE) upcall_load_fpu(t);
+  *uc = {};
+  from_registers(t, uc);
+  uint64_t fp = (reinterpret_cast<uint64_t>(uc + 1) + 63) & ~63ul;
+  if (!save_fpstate(fp)) return nullptr;
+  uc->fpstate = reinterpret_cast<void*>(fp);
+  return uc;
+}
+
+// The kernel ends the process at the thread's own instruction, as a core file is to show it: the signal waits while
+// everything is blocked, and is let through by the frame that leads back to the program.
+void end_process(Thread* t, int signal, const Info& info) noexcept {
+  Activation* a = activation::self();
+  if (activation::g_runtime.pid == 1) return;  // init of its namespace: not by its own signals
+  report_at_exit();
+  activation::raise_sentinels();  // the core file is written when they have all stopped
   Action none = {};
-  if (bit(signal) & default_stop) {
-    kernel::sys(__NR_kill, activation::g_runtime.pid, 19);
+  uint64_t all = ~0ul;
+  kernel::sys(__NR_rt_sigprocmask, 2, &all, nullptr, mask_bytes);
+  kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, mask_bytes);
+  pend_here(a, signal, info);
+  KernelUcontext* uc = own_frame(t);
+  if (!uc) fatal_exit(128 + signal, "killed");
+  show_site(uc);
+  activation::prepare_frame(a, uc);
+  uc->sigmask &= ~bit(signal);
+  upcall_return_through(uc);
+}
+
+// No room for a frame: the signal is lost, the thread has a fault.
+void force_fault(Thread* t) noexcept {
+  constexpr int sigsegv = 11, si_kernel = 0x80;
+  Info info = {};
+  info.signo = sigsegv, info.code = si_kernel;
+  Action action = action_of(sigsegv);
+  bool taken = action.handler > 1 && !(t->signals.mask.load(relaxed) & bit(sigsegv));
+  if (taken && build_frame(t, sigsegv, info, action)) {
+    claim_action(sigsegv);
     return;
   }
-  report_at_exit();
-  kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
-  uint64_t mask = ~bit(signal);
-  kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
-  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+  (Line() << "thread " << t->tid << ": no room on the stack for a signal frame").write();
+  end_process(t, sigsegv, info);
+  fatal_exit(128 + sigsegv, "killed");
+}
+
+// The thread's next instruction is that of its handler.
+void run_handler(Thread* t, int signal, const Info& info, const Action& action) noexcept {
+  constexpr int sigsegv = 11;
+  end_call(t, action);
+  if (build_frame(t, signal, info, action)) {
+    ++activation::self()->processor->counters.signals_delivered;
+    return;
+  }
+  // Its own handler has no room: not that one again.
+  if (signal == sigsegv) exchange_action(sigsegv, Action{});
+  force_fault(t);
+}
+
+}  // namespace
+
+void default_action(Thread* t, int signal, const Info& info) noexcept {
+  if (log_on(Topic::signal)) (Line() << "default action of signal " << signal).write();
+  if (bit(signal) & default_stop)
+    stop_process(activation::self(), signal, info);
+  else
+    end_process(t, signal, info);
 }
 
 // `t` is the current thread of this activation and about to run.
 Thread* before_resume(Thread* t) noexcept {
   t->attention.store(0, fenced);  // pairs with notify: what is posted later sets it again
-  if (t->rax == static_cast<uint64_t>(-e_intr) && t->kind == CONTEXT_REGISTERS) report_remaining(t);
-  bool waited_for_signal = t->sigwait_set || t->nr == __NR_pause || t->nr == __NR_rt_sigsuspend;
   if (t->sigwait_set) {
     if (!finish_sigwait(t)) return t;
   }
@@ -199,30 +299,24 @@ Thread* before_resume(Thread* t) noexcept {
     Info info;
     int signal = take(t, ~t->signals.mask.load(relaxed) | unblockable, &info);
     if (!signal) break;
-    Action action = action_of(signal);
-    if (action.handler == 1 || (action.handler == 0 && (default_ignored & bit(signal)))) continue;
+    Action action = claim_action(signal);
+    if (is_ignored(signal, action)) continue;
     if (action.handler == 0) {
-      default_action(signal);
+      default_action(t, signal, info);
       continue;
     }
-    if (action.flags & flag_resethand)
-      set_action(signal, Action{0, action.flags, action.restorer, action.mask});
-    build_frame(t, signal, info, action);
-    ++activation::self()->processor->counters.signals_delivered;
+    run_handler(t, signal, info, action);
     if (log_on(Topic::signal)) (Line() << "signal " << signal << " to thread " << t->tid).write();
     recheck(t);
     if (!t->attention.load(relaxed)) return t;
     t->attention.store(0, relaxed);
   }
   // No handler for it: the call goes on as if nothing had been.
-  if (t->kind == CONTEXT_REGISTERS && t->interrupted_call && t->rax == static_cast<uint64_t>(-e_intr) &&
-      !waited_for_signal)
-    restart_call(t);
-  t->interrupted_call = false;
+  if (ended_by_signal(t)) restart_call(t, true);
+  t->interrupted_call = sched::Interrupted::no;
   if (t->restore_mask && t->kind == CONTEXT_REGISTERS) {
-    t->signals.mask.store(t->saved_mask, relaxed);
     t->restore_mask = false;
-    recheck(t);
+    set_mask(t, t->saved_mask);
     if (t->attention.load(relaxed)) return before_resume(t);
   }
   return t;
@@ -232,8 +326,11 @@ Thread* before_resume(Thread* t) noexcept {
 Thread* sys_rt_sigreturn(Thread* t) noexcept {
   auto* uc = reinterpret_cast<KernelUcontext*>(t->rsp);
   uint64_t mask, rip;
-  if (upcall_load_user64(&uc->sigmask, &mask) || upcall_load_user64(&uc->rip, &rip)) {
-    default_action(11);
+  t->interrupted_call = sched::Interrupted::no;
+  // It is written to before the kernel reads it.
+  if (upcall_load_user64(&uc->sigmask, &mask) || upcall_load_user64(&uc->rip, &rip) ||
+      upcall_copy_user(&uc->flags, &uc->flags, 8) || upcall_copy_user(&uc->sigmask, &mask, 8)) {
+    force_fault(t);
     return t;
   }
   uint64_t kept[2];
@@ -241,10 +338,11 @@ Thread* sys_rt_sigreturn(Thread* t) noexcept {
   t->kind = CONTEXT_SIGNAL_FRAME;
   t->signal_frame = uc;
   t->fpu = FPU_LIVE;
-  t->interrupted_call = false;
   if (!activation::g_runtime.started)
     return t;  // a fork's child returns from its parent's handler: the mask is real
-  t->signals.mask.store(mask & ~unblockable, relaxed);
+  set_mask(t, mask);
+  // What the handler has done with sigaltstack ends with it, unless it interrupted one on that stack.
+  set_altstack(t, uc->stack, uc->rsp);
   activation::prepare_frame(activation::self(), uc);
   recheck(t);
   return t;
@@ -280,26 +378,18 @@ void deliver_fault(int signal, const Info* info, KernelUcontext* uc) noexcept {
   Thread* t = a->current;
   Action action = action_of(signal);
   if (signal == 11) report_overflow(t, info->fault_address, uc->rsp);
-  bool blocked = t->signals.mask.load(relaxed) & bit(signal);
-  if (action.handler <= 1 || blocked) {
-    // The instruction faults again, with the kernel's own action.
-    report_at_exit();
-    Action none = {};
-    kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, 8);
-    if (info->code <= 0)
-      kernel::sys(__NR_tgkill, activation::g_runtime.pid, kernel::sys(__NR_gettid), signal);
-    compiler_barrier();
-    a->in_runtime.store(0, relaxed);
-    return;
-  }
   t->fs = arch::read_fs();
   t->signal_frame = uc;
   t->kind = CONTEXT_SIGNAL_FRAME;
-  if (action.flags & flag_resethand)
-    set_action(signal, Action{0, action.flags, action.restorer, action.mask});
-  show_site(uc);
-  build_frame(t, signal, *info, action);
-  ++a->processor->counters.signals_delivered;
+  // As force_sig does it: who does not take it ends by it.
+  if (action.handler > 1 && !(t->signals.mask.load(relaxed) & bit(signal))) {
+    run_handler(t, signal, *info, claim_action(signal));
+  } else {
+    end_process(t, signal, *info);
+    // Init of its namespace: the kernel ends even that one, when the instruction faults again.
+    Action none = {};
+    kernel::sys(__NR_rt_sigaction, signal, &none, nullptr, mask_bytes);
+  }
   upcall_resume(t);
 }
 
@@ -333,9 +423,8 @@ bool trapped_call(const Activation* a, int signal, const Info* info) noexcept {
   Info shown = *info;
   shown.fault_address = patch::program_pc(t->rip);
   Action action = action_of(signal);
-  // As force_sig does it: who does not take it ends by it.
   if (action.handler <= 1 || (t->signals.mask.load(relaxed) & bit(signal)) || !post_thread(t, signal, shown))
-    default_action(signal);
+    default_action(t, signal, shown);
   return true;
 }
 
@@ -346,6 +435,15 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
                                                                        void* ucontext) {
   auto* info = static_cast<Info*>(raw_info);
   auto* uc = static_cast<KernelUcontext*>(ucontext);
+  if (signal == activation::credentials_signal && info->code == si_tkill &&
+      info->sender.pid == activation::g_runtime.pid) {
+    activation::follow_credentials();
+    return;
+  }
+  if (signal == activation::credentials_signal && activation::g_runtime.started) {  // from outside
+    activation::hand_to_monitor(signal, info);
+    return;
+  }
   if (!arch::read_gs()) {  // a vfork child, or a helper: the kernel's own action
     if (signal == 11 && guest_fixup(uc)) return;
     Action none = {};
@@ -358,6 +456,13 @@ extern "C" __attribute__((visibility("hidden"))) void upcall_on_signal(int signa
   }
   Activation* a = activation::self();
   if (!(bit(signal) & activation::fault_signals) || info->code <= 0) {  // sent by somebody, not a fault
+    constexpr int sigttin = 21, sigttou = 22;
+    if ((signal == sigttin || signal == sigttou) &&
+        a->in_runtime.load(relaxed)) {  // terminal.cc: no lock is held
+      post_thread(a->current, signal, *info);
+      return;
+    }
+    a->interrupt.store(1, relaxed);  // what the call in the kernel answers is not the program's to see
     activation::hand_to_monitor(signal, info);
     return;
   }

@@ -3,6 +3,7 @@
 #include "linux/linux.h"
 
 #include "base/log.h"
+#include "linux/descriptors.h"
 #include "linux/signal.h"
 
 using upcall::sched::Thread;
@@ -20,11 +21,23 @@ struct Entry {
   Handler handler;
 };
 
-Thread* may_block(Thread* t) noexcept { return activation::blocking_call(t); }
-
 Thread* sys_fcntl(Thread* t) noexcept {
-  constexpr uint64_t setlkw = 7, ofd_setlkw = 38;  // these wait
-  return t->rsi == setlkw || t->rsi == ofd_setlkw ? may_block(t) : activation::uninterrupted_call(t);
+  constexpr uint32_t setlkw = 7, ofd_setlkw = 38;  // these wait
+  auto command = static_cast<uint32_t>(t->rsi);
+  constexpr uint32_t setfl = 4;
+  if (command == setfl) {
+    Thread* next = activation::uninterrupted_call(t);
+    modes_changed();
+    return next;
+  }
+  if (is_owner_call(static_cast<int32_t>(command))) return sys_file_owner(t);
+  return command == setlkw || command == ofd_setlkw ? may_block(t) : activation::uninterrupted_call(t);
+}
+
+// getrandom(2): up to 256 bytes come whole, whatever signals there are.
+Thread* sys_getrandom(Thread* t) noexcept {
+  constexpr uint64_t whole = 256;
+  return t->rsi <= whole ? activation::uninterrupted_call(t) : may_block(t);
 }
 
 const Entry entries[] = {
@@ -62,11 +75,24 @@ const Entry entries[] = {
     {__NR_rt_tgsigqueueinfo, sys_tgsigqueueinfo},
     {__NR_signalfd, sys_signalfd},
     {__NR_signalfd4, sys_signalfd},
+    {__NR_rt_sigqueueinfo, sys_sigqueueinfo},
+    {__NR_pidfd_send_signal, sys_pidfd_send_signal},
     {__NR_timer_create, sys_timer_create},
+    {__NR_timer_settime, sys_timer_settime},
+    {__NR_timer_getoverrun, sys_timer_getoverrun},
+    {__NR_timer_delete, sys_timer_delete},
+    {__NR_ioctl, sys_ioctl},
+    // waiting for a time, or under a mask
+    {__NR_poll, sys_poll},
+    {__NR_epoll_wait, sys_epoll_wait},
+    {__NR_semtimedop, sys_semtimedop},
+    {__NR_io_getevents, sys_io_getevents},
     {__NR_ppoll, sys_ppoll},
     {__NR_pselect6, sys_pselect6},
     {__NR_epoll_pwait, sys_epoll_pwait},
     {441 /* epoll_pwait2 */, sys_epoll_pwait},
+    {333 /* io_pgetevents */, sys_io_pgetevents},
+    {426 /* io_uring_enter */, sys_io_uring_enter},
     // process
     {__NR_fork, sys_fork},
     {__NR_vfork, sys_vfork},
@@ -85,6 +111,26 @@ const Entry entries[] = {
     {__NR_getpriority, sys_priority},
     {__NR_setpriority, sys_priority},
     {__NR_fcntl, sys_fcntl},
+    {__NR_getrandom, sys_getrandom},
+    {__NR_setuid, sys_set_ids},
+    {__NR_setgid, sys_set_ids},
+    {__NR_setreuid, sys_set_ids},
+    {__NR_setregid, sys_set_ids},
+    {__NR_setresuid, sys_set_ids},
+    {__NR_setresgid, sys_set_ids},
+    {__NR_setgroups, sys_set_ids},
+};
+
+// Descriptors whose threads wait for events (--descriptors events).
+const Entry event_entries[] = {
+    {__NR_read, sys_read},       {__NR_write, sys_write},           {__NR_readv, sys_readv},
+    {__NR_writev, sys_writev},   {__NR_recvfrom, sys_recvfrom},     {__NR_sendto, sys_sendto},
+    {__NR_recvmsg, sys_recvmsg}, {__NR_sendmsg, sys_sendmsg},       {__NR_accept, sys_accept},
+    {__NR_accept4, sys_accept},  {__NR_close, sys_close},           {436 /* close_range */, sys_close_range},
+    {__NR_dup2, sys_dup_onto},   {__NR_dup3, sys_dup_onto},         {__NR_setsockopt, sys_setsockopt},
+    {__NR_shutdown, sys_shutdown},
+    {__NR_socket, sys_socket},
+    {__NR_poll, poll_as_event},  {__NR_epoll_wait, epoll_as_event},
 };
 
 // The processor is free for others meanwhile.
@@ -93,7 +139,6 @@ const int blocking[] = {
     __NR_write,
     __NR_open,
     __NR_poll,
-    __NR_ioctl,
     __NR_pread64,
     __NR_pwrite64,
     __NR_readv,
@@ -132,6 +177,7 @@ const int blocking[] = {
     __NR_pwritev2,
     __NR_io_getevents,
     __NR_fallocate,
+    333 /* io_pgetevents */,
     426 /* io_uring_enter */,
     437 /* openat2 */,
     449 /* futex_waitv */,
@@ -164,10 +210,15 @@ Thread* traced(Thread* t) noexcept {
 
 }  // namespace
 
+Thread* may_block(Thread* t) noexcept {
+  signals::lend_signals(t);
+  return activation::blocking_call(t);
+}
+
 Thread* pass(Thread* t) noexcept { return answer(t, raw_call(t)); }
 
 bool may_block_call(long nr) noexcept {
-  if (nr == __NR_fcntl) return true;
+  if (nr == __NR_fcntl || nr == __NR_ioctl) return true;
   for (int b : blocking)
     if (b == nr) return true;
   return false;
@@ -176,6 +227,8 @@ bool may_block_call(long nr) noexcept {
 bool wants_substitution(long nr) noexcept {
   if (nr < 0 || nr >= SYSCALL_TABLE_SIZE || all_wanted()) return true;
   for (const Entry& e : entries)
+    if (e.nr == nr) return true;
+  for (const Entry& e : event_entries)
     if (e.nr == nr) return true;
   for (int u : uninterrupted)
     if (u == nr) return true;
@@ -191,6 +244,8 @@ void install_table(bool started) noexcept {
     for (int nr = 0; nr < SYSCALL_TABLE_SIZE; ++nr)
       if (may_bind_call(nr)) upcall_syscall_table[nr] = sys_bound;
     for (const Entry& e : entries) upcall_syscall_table[e.nr] = e.handler;
+    if (activation::g_runtime.descriptor_events)
+      for (const Entry& e : event_entries) upcall_syscall_table[e.nr] = e.handler;
   } else {
     // One thread: the kernel's own answers are right. Only what starts the runtime, maps code, or makes a process that
     // shares our memory needs us.

@@ -3,12 +3,14 @@
 #include <linux/sched.h>
 
 #include "arch/x86_64/cpu.h"
+#include "linux/descriptors.h"
 #include "linux/linux.h"
 
 namespace upcall::linux_abi {
 
 void (*g_adopt)(Thread*, Thread*, uint64_t) = nullptr;
 void (*g_thread_exits)(Thread*) = nullptr;
+void (*g_set_up)() = nullptr;
 void (*g_forked)(Thread*) = nullptr;
 
 namespace {
@@ -123,40 +125,50 @@ void walk_robust_list(Thread* t) noexcept {
 }  // namespace
 
 Thread* sys_clone(Thread* t) noexcept {
-  if (!is_thread(t->rdi)) return clone_process(t, t->rdi, t->rsi != 0);
+  if (!is_thread(t->rdi)) return clone_process(t, t->rdi, nullptr);
   return clone_thread(
       t, {t->rdi, t->rsi, t->r8, reinterpret_cast<int32_t*>(t->rdx), reinterpret_cast<int32_t*>(t->r10)});
 }
 
 Thread* sys_clone3(Thread* t) noexcept {
-  struct clone_args c;
+  struct clone_args c = {};
   size_t size = t->rsi < sizeof c ? t->rsi : sizeof c;
   if (t->rsi < CLONE_ARGS_SIZE_VER0) return answer(t, -e_inval);
-  c.set_tid = c.set_tid_size = c.cgroup = 0;
   if (upcall_copy_user(&c, reinterpret_cast<void*>(t->rdi), size)) return answer(t, -e_fault);
-  if (!is_thread(c.flags) || c.set_tid_size || c.cgroup) return clone_process(t, c.flags, c.stack != 0);
+  if (!is_thread(c.flags) || c.set_tid_size || c.cgroup) return clone_process(t, c.flags, &c);
   return clone_thread(t, {c.flags, c.stack + c.stack_size, c.tls, reinterpret_cast<int32_t*>(c.parent_tid),
                           reinterpret_cast<int32_t*>(c.child_tid)});
 }
 
 namespace {
 
+// The status of a process whose threads have ended one by one is that of the last one. Threads that are kept for reuse may
+// end behind it, and are none of the program's.
+constexpr int none = -1;
+int g_last_status = none;
+
 // All of a thread's exit but what is its activation's.
 void end_thread(Thread* t, int status) noexcept {
+  if (sched::g_threads.live() - g_counters.threads_parked.load(relaxed) == 1 && g_last_status == none)
+    g_last_status = status;
   if ((t->hull || t->is_main) && g_thread_exits) g_thread_exits(t);
   walk_robust_list(t);
+  t->signals.mask.store(
+      ~0ul, fenced);  // it takes none any more; pairs with post_process's look for somebody who does
   discard_signals(t);
+  pass_signals_on(t);
   uint32_t* clear = t->clear_child_tid;
   if (sched::g_threads.remove_live(t) == 0) {
     report_at_exit();
     activation::raise_sentinels();
-    for (;;) kernel::sys(__NR_exit_group, status);
+    for (;;) kernel::sys(__NR_exit_group, g_last_status == none ? status : g_last_status);
   }
   t->state.store(sched::State::exited, relaxed);
   if (t->preempt_frame) {
     activation::free_frame(t->preempt_frame);
     t->preempt_frame = nullptr;
   }
+  end_waits(t);
   if (Activation* a = activation::self(); a->current == t) a->current = nullptr;
   // Whoever waits for this may free the thread's stack and TLS at once. We use neither.
   if (clear) {

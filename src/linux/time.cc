@@ -29,7 +29,7 @@ Thread* sleep_until(Thread* t, uint64_t deadline, uint64_t remaining_to) noexcep
   }
   activation::save_for_switch(t);
   t->timeout_result = 0;
-  t->interrupted_call = true;
+  t->interrupted_call = sched::Interrupted::ends;
   uint64_t word = sched::begin_wait_until(t, &p->timers, deadline);
   if (!word) return answer(t, -e_nomem);
   ++p->counters.sleeps;
@@ -41,6 +41,12 @@ Thread* sleep_until(Thread* t, uint64_t deadline, uint64_t remaining_to) noexcep
     return answer(t, over ? t->timeout_result : -e_intr);
   }
   return activation::schedule(a);
+}
+
+Thread* sleep_for(Thread* t, uint64_t ns, uint64_t remaining_to) noexcept {
+  uint64_t known = sched::take_restart_deadline(t);
+  t->call_deadline = known ? known : kernel::now() + ns;
+  return sleep_until(t, t->call_deadline, remaining_to);
 }
 
 }  // namespace
@@ -75,12 +81,19 @@ void report_remaining(Thread* t) noexcept {
   t->sleep_rem = 0;
 }
 
-Thread* sleep_native(Thread* t) noexcept { return sleep_until(t, kernel::now() + t->rsi, 0); }
+Thread* sleep_native(Thread* t) noexcept {
+  t->call_deadline = 0;
+  return sleep_until(t, kernel::now() + t->rsi, 0);
+}
+
+Thread* sleep_milliseconds(Thread* t, uint64_t milliseconds) noexcept {
+  return sleep_for(t, milliseconds * 1'000'000, 0);
+}
 
 Thread* sys_nanosleep(Thread* t) noexcept {
   uint64_t ns;
   if (long r = read_timespec(reinterpret_cast<void*>(t->rdi), &ns)) return answer(t, r);
-  return sleep_until(t, kernel::now() + ns, t->rsi);
+  return sleep_for(t, ns, t->rsi);
 }
 
 Thread* sys_clock_nanosleep(Thread* t) noexcept {
@@ -92,12 +105,15 @@ Thread* sys_clock_nanosleep(Thread* t) noexcept {
     case CLOCK_BOOTTIME:
     case CLOCK_TAI:
       break;
-    default:  // CPU clocks, alarm clocks, and what does not exist
+    default:             // CPU clocks, alarm clocks, and what does not exist
+      t->sleep_rem = 0;  // the kernel tells the rest
       return activation::blocking_call(t);
   }
   uint64_t ns;
   if (long r = read_timespec(reinterpret_cast<void*>(t->rdx), &ns)) return answer(t, r);
-  return sleep_until(t, absolute ? to_monotonic(clock, ns) : kernel::now() + ns, absolute ? 0 : t->r10);
+  if (!absolute) return sleep_for(t, ns, t->r10);
+  t->call_deadline = 0;
+  return sleep_until(t, to_monotonic(clock, ns), 0);
 }
 
 }  // namespace upcall::linux_abi

@@ -11,12 +11,15 @@ namespace {
 using linux_abi::Condition;
 using sched::never;
 
-static_assert(sizeof(pthread_cond_t) == sizeof(Condition) && offsetof(Condition, flags) == 36);
+static_assert(sizeof(pthread_cond_t) == sizeof(Condition));
 
 constexpr uint32_t flag_shared = 1, flag_monotonic = 2;
 
 Condition* ours(pthread_cond_t* cond) noexcept { return reinterpret_cast<Condition*>(cond); }
-bool is_real(pthread_cond_t* cond) noexcept { return !symbols() || (ours(cond)->flags & flag_shared); }
+uint32_t flags_of(const pthread_cond_t* cond) noexcept {
+  return reinterpret_cast<const uint32_t*>(cond)[real().cond_flags_word];
+}
+bool is_real(pthread_cond_t* cond) noexcept { return !symbols() || (flags_of(cond) & flag_shared); }
 
 uint64_t key_of(Condition* c) noexcept {
   return linux_abi::key_of(reinterpret_cast<uint64_t>(c), linux_abi::KeyKind::condition);
@@ -83,6 +86,19 @@ int guest_wait(pthread_mutex_t* mutex) {
   return pthread_mutex_lock(mutex);
 }
 
+struct Wait {
+  Condition* condition;
+  pthread_mutex_t* mutex;
+};
+
+// A handler that has interrupted the wait ends the thread, at a cancellation point of its own or by pthread_exit:
+// clean-up handlers further out find the mutex held.
+void abandon(void* argument) {
+  auto* w = static_cast<Wait*>(argument);
+  leave(w->condition, current());
+  pthread_mutex_lock(w->mutex);
+}
+
 int wait(Condition* c, pthread_mutex_t* mutex, uint64_t deadline) {
   pthread_testcancel();
   if (is_guest()) return guest_wait(mutex);
@@ -94,7 +110,11 @@ int wait(Condition* c, pthread_mutex_t* mutex, uint64_t deadline) {
   }
   bool asynchronous = t->asynchronous_cancel;
   if (__builtin_expect(asynchronous, 0)) real().setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+  Wait unwound = {c, mutex};
+  _pthread_cleanup_buffer buffer;
+  real().cleanup_push(&buffer, abandon, &unwound);
   long result = __builtin_expect(started(), 1) ? wait_queued(c, deadline) : wait_alone(c, t, deadline);
+  real().cleanup_pop(&buffer, 0);
   int error = pthread_mutex_lock(mutex);
   if (__builtin_expect(asynchronous, 0)) real().setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
   // If cancellation is disabled this was a wake-up for no reason.
@@ -114,22 +134,32 @@ UPCALL_EXPORT int pthread_cond_destroy(pthread_cond_t* cond) noexcept {
   return is_real(cond) ? real().cond_destroy(cond) : 0;
 }
 
+namespace {
+
+// glibc's waits leave other counts behind than ours, and there will be threads soon.
+bool waits_really(pthread_cond_t* cond) {
+  if (__builtin_expect(!symbols(), 0) && !(flags_of(cond) & flag_shared)) first_thread();
+  return is_real(cond);
+}
+
+}  // namespace
+
 UPCALL_EXPORT int pthread_cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
-  if (is_real(cond)) return real().cond_wait(cond, mutex);
+  if (waits_really(cond)) return real().cond_wait(cond, mutex);
   return wait(ours(cond), mutex, never);
 }
 
 UPCALL_EXPORT int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex,
                                          const timespec* until) {
-  if (is_real(cond)) return real().cond_timedwait(cond, mutex, until);
+  if (waits_really(cond)) return real().cond_timedwait(cond, mutex, until);
   if (!valid_time(until)) return EINVAL;
-  clockid_t clock = ours(cond)->flags & flag_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+  clockid_t clock = flags_of(cond) & flag_monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
   return wait(ours(cond), mutex, deadline_of(clock, until));
 }
 
 UPCALL_EXPORT int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,
                                          const timespec* until) {
-  if (is_real(cond)) return real().cond_clockwait(cond, mutex, clock, until);
+  if (waits_really(cond)) return real().cond_clockwait(cond, mutex, clock, until);
   if (!valid_time(until) || !valid_clock(clock)) return EINVAL;
   return wait(ours(cond), mutex, deadline_of(clock, until));
 }

@@ -47,6 +47,7 @@ atomic<uint64_t> g_entered{0}, g_entered_mapped{0};           // when they agree
 atomic<uint64_t> g_waiting_mapped{~0ul}, g_waiting_since{0};  // they do not, since
 
 struct Look {
+  const void* in_libc = nullptr;
   uint32_t objects = 0, modules = 0;
   unsigned long long loaded = 0, entered = 0;
   bool first;
@@ -70,7 +71,7 @@ int look_at(dl_phdr_info* info, size_t, void* argument) {
   ++look.modules;
   if (!look.first) return 0;
   bool own = contains(info, reinterpret_cast<uint64_t>(__ehdr_start));
-  bool libc = contains(info, reinterpret_cast<uint64_t>(dlsym(RTLD_NEXT, "__errno_location")));
+  bool libc = contains(info, reinterpret_cast<uint64_t>(look.in_libc));
   if (own || libc) return 0;
   if (!info->dlpi_tls_data || g_image_count == max_images) {
     look.fits = false;
@@ -128,7 +129,8 @@ bool stacks_are_large_enough() {
 }  // namespace
 
 void find_tls_images() {
-  Look look{.first = true};
+  // Not a function that glibc's other libraries had, too, before 2.34.
+  Look look{.in_libc = dlsym(RTLD_NEXT, "gnu_get_libc_version"), .first = true};
   uint32_t mapped = linux_abi::g_objects_mapped.load(relaxed);
   dl_iterate_phdr(look_at, &look);
   g_modules = look.modules;

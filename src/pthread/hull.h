@@ -88,6 +88,7 @@ bool can_refresh();
 bool leaves_no_trace(const Hull&);
 // TLS and errno as a new thread finds them.
 void make_fresh();
+void find_library();
 void find_tls_images();
 // From now on every thread is made anew.
 void forbid_reuse() noexcept;
@@ -113,6 +114,12 @@ struct Real {
   int (*thrd_join)(pthread_t, int*);
 };
 extern Real g_real;
+// Found when one is needed: before glibc 2.34 the constructors of other libraries run before ours.
+void find_all() noexcept;
+inline const Real& real() noexcept {
+  if (__builtin_expect(!g_real.thrd_join, 0)) find_all();
+  return g_real;
+}
 // Are calls by symbol ours to answer, here and now?
 inline bool active() noexcept {
   return activation::g_runtime.symbols && activation::g_runtime.started && upcall_current_thread() != nullptr;

@@ -74,7 +74,8 @@ void renew(Thread* n, Thread* t) noexcept {
   if (n->signals.pending) linux_abi::discard_signals(n, parked_mask);
   n->signals.mask.store(t->signals.mask.load(relaxed), relaxed);
   if (n->signals.pending) linux_abi::signals::recheck(n);
-  n->restore_mask = n->interrupted_call = false;
+  n->restore_mask = false;
+  n->interrupted_call = sched::Interrupted::no;
   n->sleep_rem = 0;
   n->prepared.store(0, relaxed);  // a handler may have left a condition by longjmp
   n->altstack_sp = nullptr, n->altstack_size = 0, n->altstack_flags = 2;
@@ -219,7 +220,7 @@ Thread* end_of_job(Thread* t) noexcept {
   if (t->attention.load(relaxed)) return answer(t, look);
   activation::save_for_native_switch(t);
   uint64_t mask = t->signals.mask.load(relaxed);
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::no;
   t->signals.mask.store(parked_mask, relaxed);
   t->parked.store(true, relaxed);
   g_counters.threads_parked.fetch_add(1, relaxed);
@@ -235,7 +236,7 @@ Thread* end_of_job(Thread* t) noexcept {
 Thread* park_again(Thread* t) noexcept {
   linux_abi::pass_signals_on(t);
   activation::save_for_native_switch(t);
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::no;
   return park(t);
 }
 
@@ -285,7 +286,7 @@ Thread* wait_for_end(Thread* t) noexcept {
   if (phase_of(h->word.load(relaxed)) != Phase::running) return join_finished(t);
   Activation* a = activation::self();
   activation::save_for_native_switch(t);
-  t->interrupted_call = false;
+  t->interrupted_call = sched::Interrupted::no;
   t->timeout_result = -linux_abi::e_timedout;
   t->join_word.store(sched::next_wait_word(t), relaxed);
   t->joining.store(h, relaxed);

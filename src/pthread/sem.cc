@@ -50,26 +50,49 @@ int fail(int error) noexcept {
   return -1;
 }
 
-// The semaphore is not touched once something has been taken.
+struct Waiter {
+  Semaphore* semaphore;
+  bool counted;
+};
+
+// The thread ends while it waits: cancelled, or by a handler that has interrupted the wait.
+void forget(void* argument) {
+  auto* w = static_cast<Waiter*>(argument);
+  if (w->counted) w->semaphore->word.fetch_sub(one_waiter, relaxed);
+}
+
+// `w` is counted. The semaphore is not touched once something has been taken, nor is the count given back twice: a
+// handler may still end the thread before the clean-up is taken off.
+long wait_counted(Waiter* w, uint64_t deadline) {
+  Semaphore* s = w->semaphore;
+  for (;;) {
+    long r = block(s, deadline);
+    // From glibc 2.41 on every request comes with its signal, whose handler ends a wait that has a limit (signal(7)) before
+    // the runtime is told.
+    if (r == -ECANCELED || r == -EINTR) pthread_testcancel();
+    if (r == -ECANCELED) r = 0;
+    if (take(s, one_waiter)) {
+      w->counted = false;
+      return 0;
+    }
+    if (r == -EINTR || r == -ETIMEDOUT) {
+      s->word.fetch_sub(one_waiter, relaxed);
+      w->counted = false;
+      return r;
+    }
+  }
+}
+
 int wait(Semaphore* s, uint64_t deadline) {
   pthread_testcancel();
   if (take(s, 0)) return 0;
   s->word.fetch_add(one_waiter, relaxed);  // pairs with sem_post's: one of the two is the later
-  for (;;) {
-    long r = block(s, deadline);
-    if (r == -ECANCELED) {
-      // Not a waiter any more if this ends the thread.
-      s->word.fetch_sub(one_waiter, relaxed);
-      pthread_testcancel();
-      s->word.fetch_add(one_waiter, relaxed);
-      r = 0;
-    }
-    if (take(s, one_waiter)) return 0;
-    if (r == -EINTR || r == -ETIMEDOUT) {
-      s->word.fetch_sub(one_waiter, relaxed);
-      return fail(static_cast<int>(-r));
-    }
-  }
+  Waiter w = {s, true};
+  _pthread_cleanup_buffer buffer;
+  real().cleanup_push(&buffer, forget, &w);
+  long r = wait_counted(&w, deadline);
+  real().cleanup_pop(&buffer, 0);
+  return r ? fail(static_cast<int>(-r)) : 0;
 }
 
 }  // namespace
@@ -97,7 +120,8 @@ UPCALL_EXPORT int sem_clockwait(sem_t* s, clockid_t clock, const timespec* until
 }
 
 UPCALL_EXPORT int sem_post(sem_t* s) noexcept {
-  if (is_real(s)) return real().sem_post(s);
+  // Found at load, as handlers may call it; before that by constructors only.
+  if (is_real(s)) return g_real.sem_post ? g_real.sem_post(s) : real().sem_post(s);
   uint64_t word = ours(s)->word.load(relaxed);
   do {
     if (value_of(word) == SEM_VALUE_MAX) return fail(EOVERFLOW);

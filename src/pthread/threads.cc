@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "pthread/hull.h"
+#include "pthread/real.h"
 
 extern "C" {
 alignas(16) __thread unsigned char upcall_hull[sizeof(upcall::pthread_abi::Hull)]
@@ -68,7 +69,7 @@ void* run_hull(void*) {
       case leave:
         return leave_with(h);
       case retire:
-        g_real.detach(h->id);
+        real().detach(h->id);
         return nullptr;
       default:
         return result;
@@ -97,6 +98,28 @@ void withdraw(Hull* h, const Thread* t) {
   }
 }
 
+struct Join {
+  Hull* hull;
+  Thread* thread;
+};
+
+// A handler that has interrupted the join ends the thread: the other one can still be joined.
+void abandon_join(void* argument) {
+  auto* j = static_cast<Join*>(argument);
+  j->thread->joining.store(nullptr, relaxed);
+  withdraw(j->hull, j->thread);
+}
+
+long wait_natively(Hull* h, Thread* t, uint64_t deadline, bool minding_cancel) {
+  Join unwound = {h, t};
+  _pthread_cleanup_buffer buffer;
+  upcall::pthread::real().cleanup_push(&buffer, abandon_join, &unwound);
+  long r = upcall_native_call(wait_for_end, reinterpret_cast<uint64_t>(h), deadline, minding_cancel);
+  t->joining.store(nullptr, relaxed);
+  upcall::pthread::real().cleanup_pop(&buffer, 0);
+  return r;
+}
+
 // Waits until `deadline`. error: *error is set. ended_otherwise: glibc knows, or will know, of the end.
 Outcome join_hull(Hull* h, void** result, uint64_t deadline, int* error) {
   bool minding_cancel = true;
@@ -110,8 +133,7 @@ Outcome join_hull(Hull* h, void** result, uint64_t deadline, int* error) {
     if (phase == Phase::spare) return fail(ESRCH);
     if (phase != Phase::running && phase != Phase::finished) return Outcome::ended_otherwise;
     if (h == own_hull() || h->thread.load(relaxed)->joining.load(relaxed) == own_hull()) return fail(EDEADLK);
-    long r = upcall_native_call(wait_for_end, reinterpret_cast<uint64_t>(h), deadline, minding_cancel);
-    t->joining.store(nullptr, relaxed);
+    long r = wait_natively(h, t, deadline, minding_cancel);
     if (r == joined) {
       if (result) *result = t->join_result;
       return Outcome::joined;
@@ -171,7 +193,7 @@ bool is_awaited(const Hull* h) {
 
 int try_join(pthread_t p, void** result) {
   Hull* h = hull_of(p);
-  if (!ours(h)) return g_real.tryjoin(p, result);
+  if (!ours(h)) return real().tryjoin(p, result);
   if (phase_of(h->word.load(relaxed)) == Phase::running) return EBUSY;
   return join_now(h, result) ? 0 : ESRCH;
 }
@@ -199,8 +221,8 @@ int create_real(pthread_t* out, const pthread_attr_t* attributes, Start start, v
   Thread* t = activation::self()->current;
   Launch l = {hull ? start : nullptr, argument, out};
   t->launch = &l;
-  int r = hull ? g_real.create(out, attributes, run_hull, nullptr)
-               : g_real.create(out, attributes, start, argument);
+  int r = hull ? real().create(out, attributes, run_hull, nullptr)
+               : real().create(out, attributes, start, argument);
   activation::self()->current->launch = nullptr;
   return r;
 }
@@ -217,7 +239,10 @@ extern "C" {
 
 INTERPOSED(int, pthread_create,
            (pthread_t * out, const pthread_attr_t* attributes, void* (*start)(void*), void* argument)) {
-  if (!active()) return g_real.create(out, attributes, start, argument);
+  if (!active()) {
+    upcall::pthread::first_thread();
+    return real().create(out, attributes, start, argument);
+  }
   bool hull = is_default(attributes) && can_refresh() && !closing();
   if (hull) {
     Launch l = {start, argument, out};
@@ -229,14 +254,14 @@ INTERPOSED(int, pthread_create,
 INTERPOSED(int, pthread_join, (pthread_t p, void** result)) {
   Hull* h = hull_of(p);
   int error;
-  if (!ours(h)) return g_real.join(p, result);
+  if (!ours(h)) return real().join(p, result);
   switch (join_hull(h, result, upcall::sched::never, &error)) {
     case Outcome::joined:
       return 0;
     case Outcome::error:
       return error;
     default:
-      return g_real.join(p, result);
+      return real().join(p, result);
   }
 }
 
@@ -244,30 +269,32 @@ INTERPOSED(int, pthread_tryjoin_np, (pthread_t p, void** result)) { return try_j
 
 INTERPOSED(int, pthread_clockjoin_np,
            (pthread_t p, void** result, clockid_t clock, const struct timespec* at)) {
-  return join_until(p, result, clock, at, [&] { return g_real.clockjoin(p, result, clock, at); });
+  return join_until(p, result, clock, at, [&] { return real().clockjoin(p, result, clock, at); });
 }
 
 // With its own real function: libraries that stand before glibc's, as sanitizers do, may know the one and not the other.
 INTERPOSED(int, pthread_timedjoin_np, (pthread_t p, void** result, const struct timespec* at)) {
-  return join_until(p, result, CLOCK_REALTIME, at, [&] { return g_real.timedjoin(p, result, at); });
+  return join_until(p, result, CLOCK_REALTIME, at, [&] { return real().timedjoin(p, result, at); });
 }
 
 INTERPOSED(int, pthread_detach, (pthread_t p)) {
   Hull* h = hull_of(p);
   // As in glibc: who is joined already stays so, and its joiner may look at it.
   if (active() && is_awaited(h)) return 0;
-  if (!active() || keep_out(h)) return g_real.detach(p);
+  if (!active() || keep_out(h)) return real().detach(p);
   return join_now(h, nullptr) ? 0 : ESRCH;
 }
 
 INTERPOSED(int, pthread_cancel, (pthread_t p)) {
   Hull* h = hull_of(p);
-  if (!active()) return g_real.cancel(p);
+  if (!active()) return real().cancel(p);
   if (!keep_out(h)) return 0;
   // glibc's marks the thread, and signals it if it may be cancelled anywhere. A wait of ours is neither a system call that
   // glibc would have made cancelable nor ended by a mark: the runtime is told, afterwards, so that who wakes up for it
   // finds itself cancelled.
-  int r = g_real.cancel(p);
+  int r = real().cancel(p);
+  // Its signal, which 2.41 always sends, finds nobody while the thread is in end_of_job: it will exit, being kept out.
+  if (r == ESRCH && phase_of(h->word.load(relaxed)) != Phase::none) r = 0;
   if (r == 0) upcall_native_call(upcall::linux_abi::post_cancel, p, 0, 0);
   return r;
 }
@@ -275,7 +302,7 @@ INTERPOSED(int, pthread_cancel, (pthread_t p)) {
 // C11's: made by glibc itself, or by pthread_create.
 INTERPOSED(int, thrd_join, (pthread_t p, int* result)) {
   void* value = nullptr;
-  if (!ours(hull_of(p))) return g_real.thrd_join(p, result);
+  if (!ours(hull_of(p))) return real().thrd_join(p, result);
   int r = upcall_pthread_join(p, &value);
   if (r == 0 && result) *result = static_cast<int>(reinterpret_cast<intptr_t>(value));
   return r == 0 ? thrd_success : thrd_error;
@@ -289,11 +316,11 @@ INTERPOSED(int, pthread_kill, (pthread_t p, int signal)) {
   // A thread that has finished takes no signals, and that is no error, be it while we look. glibc's own signals are
   // refused all the same.
   Hull* h = hull_of(p);
-  if (!active()) return g_real.kill(p, signal);
+  if (!active()) return real().kill(p, signal);
   int r;
   do {
     if (phase_of(h->word.load(relaxed)) == Phase::finished) return signal == 32 || signal == 33 ? EINVAL : 0;
-    r = g_real.kill(p, signal);
+    r = real().kill(p, signal);
     // Not found, or its id cleared already (EINVAL), but running a moment ago: it is in end_of_job, on another processor.
     Phase now = phase_of(h->word.load(relaxed));
     if (now != Phase::finished && !(r == ESRCH && now == Phase::running)) return r;

@@ -126,6 +126,12 @@ void read_environment(char** env) noexcept {
       parse_quantum(v);
     } else if ((v = value_of(*env, "UPCALL_EVENTS")) && *v) {
       parse_events(v);
+    } else if ((v = value_of(*env, "UPCALL_DESCRIPTORS")) && *v) {
+      const char* rest;
+      g_config.pipe_events = starts_with(v, "events", &rest) && !*rest;
+      g_config.descriptor_events = g_config.pipe_events || (starts_with(v, "sockets", &rest) && !*rest);
+      if (!g_config.descriptor_events && !(starts_with(v, "calls", &rest) && !*rest))
+        reject("UPCALL_DESCRIPTORS", v, "sockets, events or calls is expected");
     } else if ((v = value_of(*env, "UPCALL_SHARE")) && *v) {
       const char* rest;
       g_config.share_threads = starts_with(v, "threads", &rest) && !*rest;
@@ -139,6 +145,9 @@ void read_environment(char** env) noexcept {
       g_config.activations = static_cast<uint32_t>(n);
     } else if ((v = value_of(*env, "UPCALL_SYMBOLS")) && *v) {
       g_config.symbols = parse_switch("UPCALL_SYMBOLS", v);
+    } else if ((v = value_of(*env, "UPCALL_FOLLOW")) && *v) {
+      if ((v[0] != '0' && v[0] != '1') || v[1]) reject("UPCALL_FOLLOW", v, "0 or 1 is expected");
+      g_config.follow = *v == '1';
     } else if ((v = value_of(*env, "UPCALL_STATS")) && *v) {
       g_config.stats = *v != '0';
     } else if ((v = value_of(*env, "UPCALL_STATS_FILE")) && *v) {

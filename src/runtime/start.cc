@@ -1,11 +1,14 @@
-// Start-up. Loading the library patches only what can make a thread; the first thread starts the rest, so that a
-// program that never makes one, and the children that a shell forks by the hundred, pay next to nothing.
+// Start-up. Loading the library redirects three places of libc; the first thread has the rest set up and started, so that
+// a program that never makes one, and the children that a shell forks by the hundred, pay next to nothing.
 #include <elf.h>
+#include <link.h>
 #include <linux/rseq.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <new>
 
+#include "activation/credentials.h"
 #include "activation/signal_frame.h"
 #include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
@@ -13,9 +16,13 @@
 #include "base/log.h"
 #include "kernel/clock.h"
 #include "kernel/memory.h"
+#include "kernel/proc.h"
+#include "linux/descriptors.h"
 #include "linux/linux.h"
+#include "linux/patch/early.h"
 #include "linux/patch/patch.h"
 #include "runtime/config.h"
+#include "runtime/follow.h"
 
 // glibc 2.35 and later: where the thread's rseq area is, from the thread pointer.
 extern "C" {
@@ -30,6 +37,9 @@ using activation::g_runtime;
 namespace {
 
 Thread* g_main = nullptr;
+// A fork's child: of its parent's threads only the survivor is there. The records of the others are cleaned up when there
+// are to be threads again; most children call exec, and each page that is written would be copied for them.
+bool g_inherited = false;
 activation::Activation* g_first = nullptr;
 
 void take_rseq_back() noexcept {
@@ -127,6 +137,8 @@ bool start_runtime(Thread* t) noexcept {
   activation::read_program_class();
   g_runtime.events = runtime::g_config.events;
   g_runtime.sentinel = g_runtime.events != activation::Events::monitor && activation::sentinel_is_below();
+  g_runtime.descriptor_events = runtime::g_config.descriptor_events;
+  g_runtime.pipe_events = runtime::g_config.pipe_events;
   g_runtime.share_threads = runtime::g_config.share_threads;
   activation::g_measuring = runtime::g_config.stats || *runtime::g_config.stats_file || log_on(Topic::sched);
   g_runtime.activation_cap = runtime::g_config.activations;
@@ -139,12 +151,18 @@ bool start_runtime(Thread* t) noexcept {
   }
   if (!make_processors(choose_processors())) return false;
   register_membarrier();
+  if (g_inherited) {
+    sched::g_threads.keep_only(t);
+    g_inherited = false;
+  }
   init_futexes();
+  init_descriptors();
   sched::g_threads.set_main(t, g_runtime.pid);
   t->is_main = true;
   a->processor = &g_runtime.processor[0];
   a->tid = static_cast<int32_t>(kernel::sys(__NR_gettid));
   a->current = t;
+  activation::begin_credentials(a);
   a->processor->owner.store(activation::OwnerWord{}.next(activation::Owner::running, a->index).bits, relaxed);
   activation::reset_events();
   activation::deliver(activation::new_event(activation::Upcall::add_processor, 0, a->index, g_runtime.pid));
@@ -183,14 +201,17 @@ void unstart_runtime(Thread* t) noexcept {
   g_runtime.started = false;
   upcall_yields_are_ours = 0;
   g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
-  bool own_affinity = t->bound;
+  bool was_bound = t->bound;
   t->forked_on = nullptr;
+  forget_polls(t);
   activation::unbind_in_child(t);
   activation::forget_others(a);
   if (g_forked) g_forked(t);
-  sched::g_threads.keep_only(t);
+  sched::g_threads.leave_others();
+  g_inherited = true;
   sched::g_threads.set_main(t, g_runtime.pid);
   reset_futexes();
+  forget_descriptors();
   reset_signals(t);
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     g_runtime.processor[i].ready.reset();
@@ -199,8 +220,8 @@ void unstart_runtime(Thread* t) noexcept {
   a->resched.store(0, relaxed);
   a->signal_sent.store(0, relaxed);
   a->interrupt.store(0, relaxed);
-  if (!own_affinity)
-    kernel::sys(__NR_sched_setaffinity, 0, sizeof g_runtime.affinity, static_cast<void*>(g_runtime.affinity));
+  if (!was_bound) show_attributes(t);
+  t->affinity_set = false;  // the kernel knows it now
   install_table(false);
   reset_counters();
   kernel::sys(__NR_set_robust_list, t->robust_list, 24);
@@ -209,17 +230,45 @@ void unstart_runtime(Thread* t) noexcept {
 
 namespace {
 
-__attribute__((constructor)) void load(int, char**, char** env) {
-  runtime::read_environment(env);
-  if (!runtime::g_config.stats_pid)
-    runtime::g_config.stats_pid = static_cast<uint64_t>(kernel::sys(__NR_getpid));
-  constexpr unsigned long fsgsbase = 2;
-  if (!(getauxval(AT_HWCAP2) & fsgsbase)) {
-    (Line() << "this kernel or CPU does not let programs set the GS base (FSGSBASE, Linux 5.9); running on "
-               "kernel threads")
-        .write();
-    return;
+// The loader's name of this library.
+int note_own_name(dl_phdr_info* info, size_t, void* data) {
+  auto* name = static_cast<const char**>(data);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& ph = info->dlpi_phdr[i];
+    if (ph.p_type != PT_LOAD) continue;
+    uint64_t offset = reinterpret_cast<uint64_t>(&runtime::g_config) - info->dlpi_addr;
+    if (offset - ph.p_vaddr >= ph.p_memsz) continue;
+    *name = info->dlpi_name;
+    return 1;
   }
+  return 0;
+}
+
+// Before anybody else looks at the environment: this constructor is the first of all.
+void stay_here(char** env) {
+  const char* own = "";
+  dl_iterate_phdr(note_own_name, &own);
+  runtime::leave_preload(env, own);
+}
+
+// Only where it is `done` is exit_group ours.
+//   waits  nothing is set up before the first thread. -> done, never
+//   never  this process stays on kernel threads
+enum class Setup : uint8_t { done, waits, never };
+Setup g_setup = Setup::done;
+long g_loaded_in = 0;
+
+bool usable() noexcept {
+  constexpr unsigned long fsgsbase = 2;
+  if (getauxval(AT_HWCAP2) & fsgsbase) return true;
+  (Line() << "this kernel or CPU does not let programs set the GS base (FSGSBASE, Linux 5.9); running on "
+             "kernel threads")
+      .write();
+  return false;
+}
+
+// Everything but what the first thread starts.
+void set_up(patch::Phase phase) noexcept {
   arch::XsaveInfo xsave = arch::detect_vectors();
   g_runtime.xsave_features = xsave.features;
   g_runtime.xsave_size = xsave.size;
@@ -235,10 +284,91 @@ __attribute__((constructor)) void load(int, char**, char** env) {
   upcall_gs_is_ours = 1;
   install_table(false);
   patch::configure({reinterpret_cast<void*>(&upcall_entry), wants_substitution});
-  patch::patch_process(log_on(Topic::syscall) ? patch::Phase::all : patch::Phase::thread_creation);
+  patch::patch_process(phase);
   g_runtime.symbols = runtime::g_config.symbols;
+}
+
+// The kernel's own (io_uring, vhost) are threads of the process, too, and never run its code.
+bool made_by_kernel(const char* tid) noexcept {
+  char name[16];
+  if (!kernel::read_text(kernel::Path("/proc/self/task/", tid, "/comm"), name, sizeof name))
+    return true;  // ended
+  return !__builtin_memcmp(name, "iou-", 4) || !__builtin_memcmp(name, "vhost-", 6);
+}
+
+// A kernel thread that has come by another way than libc's runs without us.
+bool alone() noexcept {
+  int threads = 0;
+  kernel::each_entry("/proc/self/task", [&](long, const char* tid) { threads += !made_by_kernel(tid); });
+  return threads <= 1;
+}
+
+// Kernel threads for good, before there is a second one.
+void stay_plain(const char* why) noexcept {
+  (Line() << why << "; running on kernel threads").write();
+  g_runtime.symbols = false;
+  upcall_gs_is_ours = 0;
+  arch::write_gs(0);
+  g_setup = Setup::never;
+}
+
+constexpr char cannot_redirect[] =
+    "libc cannot be redirected (its file cannot be read, or its pages not be changed)";
+
+__attribute__((constructor)) void load(int, char**, char** env) {
+  if (g_loaded_in) return;
+  runtime::read_environment(env);
+  if (!runtime::g_config.follow) stay_here(env);
+  g_loaded_in = kernel::sys(__NR_getpid);
+  if (!runtime::g_config.stats_pid) runtime::g_config.stats_pid = static_cast<uint64_t>(g_loaded_in);
+  // Who wants to see calls, or what is redirected, sees it in programs without threads, too.
+  bool told = log_on(Topic::patch) || log_on(Topic::syscall);
+  if (!told && patch::arm_early()) {
+    g_setup = Setup::waits;
+    return;
+  }
+  if (!usable()) {
+    g_setup = Setup::never;
+    return;
+  }
+  if (g_set_up) g_set_up();
+  set_up(log_on(Topic::syscall) ? patch::Phase::all : patch::Phase::thread_creation);
+  if (!patch::totals().patched) stay_plain(cannot_redirect);
+}
+
+// Statistics of a process that never had a second thread. Otherwise exit_group is ours.
+__attribute__((destructor)) void unload() {
+  if (g_setup != Setup::done) report_at_exit();
 }
 
 }  // namespace
 
+// By _exit. Not in a vfork child, whose parent goes on with this memory.
+void leaves_early() noexcept {
+  if (g_setup != Setup::done && kernel::sys(__NR_getpid) == g_loaded_in) report_at_exit();
+}
+
 }  // namespace upcall::linux_abi
+
+extern "C" __attribute__((visibility("hidden"))) void upcall_first_thread() noexcept {
+  using namespace upcall;             // NOLINT
+  using namespace upcall::linux_abi;  // NOLINT
+  // Before glibc 2.34 its thread library goes first, and constructors of others may come before ours.
+  if (environ) load(0, nullptr, environ);
+  if (g_setup != Setup::waits) return;
+  g_setup = Setup::done;
+  if (g_set_up) g_set_up();
+  // Handlers of the program must not meet half of it.
+  uint64_t all = ~0ul, mask;
+  kernel::sys(__NR_rt_sigprocmask, 2, &all, &mask, 8);
+  patch::disarm_early();
+  if (!usable()) {
+    g_setup = Setup::never;
+  } else if (!alone()) {
+    stay_plain("the program has made a kernel thread without libc");
+  } else {
+    set_up(patch::Phase::all);
+    if (!patch::early_sites_redirected()) stay_plain(cannot_redirect);
+  }
+  kernel::sys(__NR_rt_sigprocmask, 2, &mask, nullptr, 8);
+}

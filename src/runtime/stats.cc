@@ -249,7 +249,7 @@ void reset_counters() noexcept {
 void report_at_exit() noexcept {
   if (!runtime::g_config.stats && !*runtime::g_config.stats_file && !log_on(Topic::sched)) return;
   if (g_reported.exchange(1, relaxed)) return;
-  if (!g_runtime.pid) g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
+  if (!g_runtime.started) g_runtime.pid = static_cast<int32_t>(kernel::sys(__NR_getpid));
   if (log_on(Topic::sched)) write_events();
   if (runtime::g_config.stats) write_text();
   if (may_write_file()) write_json(runtime::g_config.stats_file);

@@ -23,6 +23,10 @@ namespace upcall::sched {
 //   exited     nobody; the descriptor returns to the table. -> (reused) ready
 enum class State : uint8_t { running, ready, waiting, in_kernel, exited };
 
+// What an answer -EINTR means. `no`: just that. Else a signal has ended the call: it is repeated if no handler runs;
+// after a handler it is repeated if that one says SA_RESTART (`restarts`), or not (`ends`).
+enum class Interrupted : uint8_t { no, restarts, ends };
+
 // A queued signal; the siginfo is the kernel's 128 bytes.
 struct QueuedSignal {
   QueuedSignal* next;
@@ -92,14 +96,26 @@ struct Thread {
   atomic<int32_t> exiting_tid;  // from leaving the table until *clear_child_tid has been cleared
   void* robust_list;
   SignalState signals;
-  uint64_t saved_mask;  // mask to restore after a handler ran for sigsuspend, ppoll ...
+  QueuedSignal* lent;  // its signals that the kernel thread has for the time of a call: linux/signal_lend.cc
+  uint32_t exec_copies;  // pending signals that exec would pass on
+  uint64_t saved_mask;   // mask to restore after a handler ran for sigsuspend, ppoll ...
   bool restore_mask;
-  bool interrupted_call;  // the call answered -EINTR because of a signal: restart it unless a handler says no
+  Interrupted interrupted_call;
   bool is_main;
   int32_t sched_policy, sched_priority;
   activation::Processor* bound;       // its own, if it keeps its kernel thread: activation/bound.cc
   int32_t bound_tid;                  // that kernel thread's id, else 0
+  uint8_t bind_visits;                // to processors where the kernel thread runs that it is to be bound to
   activation::Activation* forked_on;  // the kernel thread that has made its last child process
+  // linux/descriptors: an edge has ended its wait, and it is to make the call again: for which one. Set by who has claimed
+  // the wait, cleared by the thread.
+  void* repeats;
+  // Closed before it could do so: what that was now, plus one (0: nothing), and above the sequence of the wait.
+  atomic<uint64_t> handed;
+  void* poll_links;           // linux/descriptor_polls.cc: a page, or null
+  long call_done;             // bytes that the call has moved before the kernel was left to move the rest
+  uint64_t call_deadline;     // of a call that asks for a time from now on, else 0
+  uint64_t restart_deadline;  // such a call is about to be repeated: until then
   void* altstack_sp;
   uint64_t altstack_size;
   int32_t altstack_flags;
@@ -147,6 +163,13 @@ static_assert(offsetof(Thread, native) == T_NATIVE);
 static_assert(offsetof(Thread, fcw) == T_FCW && offsetof(Thread, signal_frame) == T_SIGFRAME);
 static_assert(sizeof(Thread) <= T_VECTORS);
 static_assert(T_VECTORS + T_VECTORS_SIZE <= T_X87 && T_X87 + 108 <= T_SIZE && T_SIZE % 64 == 0);
+
+// Of a call that may be a repeated one and is to last until then: the time that was asked for goes on. 0: it is a new one.
+inline uint64_t take_restart_deadline(Thread* t) noexcept {
+  uint64_t deadline = t->restart_deadline;
+  t->restart_deadline = 0;
+  return deadline;
+}
 
 // The waker that wins may make the thread ready; `sequence` is what the waiter published.
 inline bool claim_wait(Thread* t, uint64_t word) noexcept {

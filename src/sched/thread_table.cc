@@ -31,24 +31,22 @@ Thread* ThreadTable::at(uint32_t slot) noexcept {
 
 Thread* ThreadTable::allocate() noexcept {
   LockGuard guard(lock_);
-  if (!free_) {
+  if (!free_ && fresh_ == slots_) {
     if (slots_ >= max_slots) return nullptr;
     // Not the first chunk: most programs have few threads. The others are about to be used, all of them.
     auto* chunk =
         static_cast<char*>(kernel::map_pages(chunk_threads * size_t{T_SIZE}, slots_ ? MAP_POPULATE : 0));
     if (!chunk) return nullptr;
-    for (uint32_t i = chunk_threads; i-- > 0;) {
-      auto* t = reinterpret_cast<Thread*>(chunk + i * size_t{T_SIZE});
-      t->slot = slots_ + i;
-      t->state.store(State::exited, relaxed);
-      t->next = free_;
-      free_ = t;
-    }
     chunks_[slots_ / chunk_threads].store(chunk, release);  // pairs with at()
     slots_ += chunk_threads;
   }
   Thread* t = free_;
-  free_ = t->next;
+  if (t) {
+    free_ = t->next;
+  } else {  // one by one: a page that nobody has touched is not copied at a fork
+    t = at(fresh_);
+    t->slot = fresh_++;
+  }
   wipe(t);
   t->state.store(State::exited, relaxed);
   t->tid = first_virtual_tid + static_cast<int32_t>(t->slot + t->generation * max_slots);
@@ -118,8 +116,13 @@ void ThreadTable::set_main(Thread* t, int32_t tid) noexcept {
   main_ = t;
 }
 
-void ThreadTable::keep_only(Thread* survivor) noexcept {
+void ThreadTable::leave_others() noexcept {
   lock_.unlock();  // whoever held it is not here
+  live_.store(1, relaxed);
+}
+
+void ThreadTable::keep_only(Thread* survivor) noexcept {
+  leave_others();
   for (Thread* t = all_; t;) {
     Thread* next = t->all_next;
     if (t != survivor) {
@@ -135,7 +138,6 @@ void ThreadTable::keep_only(Thread* survivor) noexcept {
   }
   all_ = survivor;
   survivor->all_next = survivor->all_prev = nullptr;
-  live_.store(1, relaxed);
 }
 
 }  // namespace upcall::sched

@@ -43,6 +43,8 @@ class ThreadTable {
   bool will_clear(int32_t tid, const uint32_t* word) noexcept;
   // fork: only `survivor` lives on.
   void keep_only(Thread* survivor) noexcept;
+  // The first part of it, without touching the others: nobody asks for them before keep_only.
+  void leave_others() noexcept;
   // fork: held across it, so that the child finds the table in order.
   void lock_for_fork() noexcept { lock_.lock(); }
   void unlock_after_fork() noexcept { lock_.unlock(); }
@@ -58,6 +60,7 @@ class ThreadTable {
   Thread* main_ = nullptr;
   atomic<uint32_t> live_{0};
   uint32_t slots_ = 0;
+  uint32_t fresh_ = 0;  // from here on they have never been used
   atomic<char*> chunks_[max_slots / chunk_threads] = {};
 };
 

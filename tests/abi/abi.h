@@ -2,6 +2,7 @@
 #pragma once
 
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -140,6 +141,25 @@ inline void* join(pthread_t thread) {
 
 inline void join_all(const std::vector<pthread_t>& threads) {
   for (pthread_t thread : threads) join(thread);
+}
+
+// glibc's version is 2.this.
+inline int libc_minor() {
+  int minor = 0;
+  CHECK_EQ(sscanf(gnu_get_libc_version(), "2.%d", &minor), 1);
+  return minor;
+}
+
+// Of a thread that may have ended already, and is not joined: glibc answers 0 from 2.34 on.
+inline void cancel_perhaps_ended(pthread_t thread) {
+  const int error = pthread_cancel(thread);
+  if (error != 0 && (error != ESRCH || libc_minor() >= 34)) FAIL("pthread_cancel: %s", strerror(error));
+}
+
+inline void kill_perhaps_ended(pthread_t thread, int signal, int answer = 0) {
+  const int error = pthread_kill(thread, signal);
+  if (error != answer && (error != ESRCH || libc_minor() >= 34))
+    FAIL("pthread_kill: %s, not %s", strerror(error), strerror(answer));
 }
 
 inline long futex(void* word, int operation, uint32_t value, const void* timeout = nullptr,

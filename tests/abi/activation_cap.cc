@@ -1,4 +1,4 @@
-// abi: threads=13 counters=beyond_cap:5 upcall_stderr=activations
+// abi: threads=13 counters=beyond_cap:5 upcall_stderr=activations descriptors=calls
 // More threads blocked in the kernel than the soft cap of activations: threads go on, and one line says so.
 #include "mixed.h"
 

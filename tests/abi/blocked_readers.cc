@@ -1,4 +1,4 @@
-// abi: threads=301 upcalls=100
+// abi: threads=301 upcalls=100 descriptors=calls
 // 300 threads blocked in read at once, each on a pipe of its own; the writer is a thread like them.
 #include "abi.h"
 

@@ -1,4 +1,4 @@
-// abi: threads=12 upcalls=3
+// abi: threads=12 upcalls=3 descriptors=calls
 // A blocked read, write (full pipe), readv and FIFO open leave the processor to others.
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -33,7 +33,7 @@ int main() {
       refused = WIFEXITED(status) && WEXITSTATUS(status) == kSkip;
       if (refused) break;
       CHECK(WIFSTOPPED(status));
-      CHECK_EQ(ptrace(PTRACE_CONT, child, nullptr, nullptr), 0);
+      CHECK(ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0);
       CHECK_EQ(waitpid(child, &status, 0), child);
       CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     }

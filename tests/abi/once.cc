@@ -7,6 +7,8 @@
 
 static std::atomic<int> calls{0};
 static volatile bool ready = false;
+// Before 2.34 glibc's is never tried again after an exception, and the others wait for ever (its bug 18435).
+static const bool throws = libc_minor() >= 34;
 
 int main() {
   static pthread_once_t control = PTHREAD_ONCE_INIT;
@@ -27,7 +29,7 @@ int main() {
       try {
         std::call_once(flag, [] {
           nap(kMs);
-          if (++tries < 5) throw std::runtime_error("again");
+          if (++tries < 5 && throws) throw std::runtime_error("again");
         });
       } catch (const std::runtime_error&) {
         ++thrown;
@@ -35,6 +37,6 @@ int main() {
     }));
   join_all(threads);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(tries, 5);
-  CHECK_EQ(thrown, 4);
+  CHECK_EQ(tries, throws ? 5 : 1);
+  CHECK_EQ(thrown, throws ? 4 : 0);
 }

@@ -51,7 +51,9 @@ static void deadlines() {
     CHECK_EQ(pthread_timedjoin_np(thread, nullptr, &at), ETIMEDOUT);
     at = {1, 0};
     CHECK_EQ(pthread_clockjoin_np(thread, nullptr, CLOCK_MONOTONIC, &at), ETIMEDOUT);
-    CHECK_EQ(pthread_clockjoin_np(thread, nullptr, CLOCK_PROCESS_CPUTIME_ID, &at), EINVAL);
+    // Before 2.34 glibc leaves it to the kernel to know the clock.
+    if (libc_minor() >= 34)
+      CHECK_EQ(pthread_clockjoin_np(thread, nullptr, CLOCK_PROCESS_CPUTIME_ID, &at), EINVAL);
     go = true;
     at = after_ns(20 * kSecond);
     void* result = &at;

@@ -8,6 +8,10 @@
 
 #include "abi.h"
 
+#ifndef UFFD_USER_MODE_ONLY  // Debian 11's headers
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
 namespace upcall::test {
 
 // A function `long (long nr, long a, long b, long c)` around a syscall instruction, on a page that was written first and

@@ -56,5 +56,6 @@ condition_begin() {
 }
 
 condition_folder() {
-  mkdir -p "$1" && { [ -z "$condition_owner" ] || chown "$condition_owner" "$1"; }
+  # Programs that become another user write their statistics there, too.
+  mkdir -p "$1" && chmod 777 "$1" && { [ -z "$condition_owner" ] || chown "$condition_owner" "$1"; }
 }

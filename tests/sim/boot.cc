@@ -1,5 +1,7 @@
 // Starts the runtime on the simulated machine, as runtime/start.cc does on a real one, and what of the runtime's upper
 // layers is not simulated.
+#include <linux/sched.h>
+
 #include <cstdio>
 #include <new>
 
@@ -65,7 +67,10 @@ void make_processors() noexcept {
   g_runtime.sleeping.store(n - 1, relaxed);
 }
 
-bool after_blocking(Thread* t, long result) noexcept { return result != -4 || t->attention.load(relaxed); }
+// -EINTR, -ERESTART.
+bool after_blocking(Thread* t, long result) noexcept {
+  return (result != -4 && result != -512) || t->attention.load(relaxed);
+}
 
 // No signals of the program are simulated.
 Thread* before_resume(Thread* t) noexcept {
@@ -120,9 +125,11 @@ namespace upcall {
 
 namespace linux_abi {
 Thread* pass(Thread* t) noexcept { sim::fail("system call %ld is passed", t->nr); }
-Thread* clone_process(Thread*, unsigned long, bool) noexcept { sim::fail("a process is made"); }
+Thread* clone_process(Thread*, unsigned long, const clone_args*) noexcept { sim::fail("a process is made"); }
 bool start_runtime(Thread*) noexcept { return true; }
+void end_waits(Thread*) noexcept {}
 void report_at_exit() noexcept { sim::fail("the process ends"); }
+extern "C" void upcall_first_thread() noexcept { sim::fail("the runtime is not set up"); }
 void discard_signals(Thread*, uint64_t) noexcept {}
 void pass_signals_on(Thread*) noexcept {}
 namespace signals {
@@ -132,6 +139,7 @@ void recheck(Thread*) noexcept {}
 
 namespace pthread_abi {
 Real g_real;
+void find_all() noexcept {}
 atomic<uint32_t> g_locales{0};
 bool can_refresh() { return true; }
 bool leaves_no_trace(const Hull&) { return !sim::one_in(8); }
@@ -142,6 +150,7 @@ bool is_default(const pthread_attr_t* a) noexcept { return !a; }
 namespace pthread {
 Real g_real;
 void find_real() noexcept {}
+void first_thread() {}
 }  // namespace pthread
 
 }  // namespace upcall

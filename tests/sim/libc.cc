@@ -117,6 +117,10 @@ void install_library() noexcept {
     return real_join(p, result);
   };
   real.detach = [](pthread_t) { return 0; };
+  pthread::g_real.cond_flags_word = 9;
+  // Nobody is cancelled here.
+  pthread::g_real.cleanup_push = [](_pthread_cleanup_buffer*, void (*)(void*), void*) {};
+  pthread::g_real.cleanup_pop = [](_pthread_cleanup_buffer*, int) {};
 }
 
 }  // namespace upcall::sim

@@ -2,10 +2,8 @@
 
 # Parking: publish idle(A), then look once more.
 sim_mistake(idle_second_look activation/scheduler.cc 2000
-  [[if (!p->has_work()) {
-    kernel::futex_wait(&a->wake, 0, p->timers.next());
-  }]]
-  [[kernel::futex_wait(&a->wake, 0, p->timers.next());]])
+  [[if (!p->has_work()) sleep_or_watch(a, p->timers.next(), &found);]]
+  [[sleep_or_watch(a, p->timers.next(), &found);]])
 
 # The same: idle(A) is published by a full fence.
 sim_mistake(idle_fence activation/scheduler.cc 12000
@@ -16,6 +14,8 @@ sim_mistake(idle_fence activation/scheduler.cc 12000
 # An activation whose processor was claimed from its sleep is put into the pool by the claimant, once.
 sim_mistake(adopted_twice activation/scheduler.cc 30000
   [[for (uint32_t i = 200; !a->adopted.load(acquire); ++i) wait_step(i);
+    deliver_as_guest(a, found);
+    pass_watch_on();  // idle processors may sleep without, because this one watched
     park_wait(a);]]
   [[park(a);]])
 
@@ -40,7 +40,7 @@ sim_mistake(saved_late activation/blocking.cc 2000
   [[]])
 
 # A joiner that was entered and had not begun to wait is looked at again.
-sim_mistake(joiner_second_look pthread/recycle.cc 20000
+sim_mistake(joiner_second_look pthread/recycle.cc 80000
   [[if (Thread* j = waiter ? nullptr : joiner_of(w); j && claim_joiner(j, h)) activation::finish_wait(j, 0);]]
   [[]]
   --focus creating --processors 2)

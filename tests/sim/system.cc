@@ -109,6 +109,8 @@ long carry_out(long nr, long a, long b, long c, long d) noexcept {
     case __NR_futex:
       return futex(pointer<void>(a), static_cast<int>(b), static_cast<uint32_t>(c),
                    pointer<__kernel_timespec>(d));
+    case __NR_gettid:
+      return g.current->tid;
     case __NR_sched_yield:
       reschedule(true);
       return 0;
@@ -210,7 +212,7 @@ long upcall_blocking_syscall(long, const long args[6]) {
   step("about to enter the kernel");
   cancelled |= k->call_cancelled;
   k->place = Place::library;
-  if (cancelled) return -EINTR;
+  if (cancelled) return -512;
   long r = args[2] ? block(Why::call, g.now + static_cast<uint64_t>(args[2]), nullptr, true) : 0;
   record("the call returns", nullptr, static_cast<uint64_t>(r));
   deliver_signals();

@@ -55,24 +55,6 @@ void* worker_body(void* argument) {
   return argument;
 }
 
-void create(int index, Random& random) {
-  const Doing doing(Op::kCreating, index);
-  Worker& worker = workers[index];
-  worker.sent = 0;
-  worker.handled = 0;
-  worker.doomed = worker.cancelled = false;
-  worker.seed = random.next();
-  worker.state = State::kRunning;
-  ++table->slots[index].generation;
-  table->slots[index].op = Op::kStarting;
-  table->slots[index].since_ns = now_ns();
-  // Held while the handle is written: nobody may signal it before, though the thread may run already.
-  CHECK_EQ(pthread_mutex_lock(&worker.guard), 0);
-  CHECK_EQ(pthread_create(&worker.thread, nullptr, worker_body, &worker), 0);
-  CHECK_EQ(pthread_mutex_unlock(&worker.guard), 0);
-  ++counts.created;
-}
-
 // The key's destructor is the last word of a thread: after it the slot may be used again (if it was detached).
 void on_key_destroyed(void* value) {
   forget_poisoned_stack();
@@ -104,7 +86,7 @@ void manage_one(int index, Random& random) {
   Worker& worker = workers[index];
   switch (worker.state.load()) {
     case State::kFree:
-      if (!stop) create(index, random);
+      if (!stop) create_worker(index, random, worker_body);
       break;
     case State::kRunning:
       if (worker.doomed) {

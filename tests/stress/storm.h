@@ -75,6 +75,8 @@ struct Worker {
 extern Worker workers[Table::kSlots];
 
 extern thread_local Worker* own;  // null: not a worker
+// Makes the thread of a free slot, which runs `body` with its Worker.
+void create_worker(int index, Random& random, void* (*body)(void*));
 
 using Action = void (*)(Random&);
 // One of the things that threads do, at random.

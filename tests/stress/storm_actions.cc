@@ -422,4 +422,22 @@ void check_objects() {
   for (Pipe& one : pipes) CHECK_EQ(one.written, one.read);
 }
 
+void create_worker(int index, Random& random, void* (*body)(void*)) {
+  const Doing doing(Op::kCreating, index);
+  Worker& worker = workers[index];
+  worker.sent = 0;
+  worker.handled = 0;
+  worker.doomed = worker.cancelled = false;
+  worker.seed = random.next();
+  worker.state = State::kRunning;
+  ++table->slots[index].generation;
+  table->slots[index].op = Op::kStarting;
+  table->slots[index].since_ns = now_ns();
+  // Held while the handle is written: nobody may signal it before, though the thread may run already.
+  CHECK_EQ(pthread_mutex_lock(&worker.guard), 0);
+  CHECK_EQ(pthread_create(&worker.thread, nullptr, body, &worker), 0);
+  CHECK_EQ(pthread_mutex_unlock(&worker.guard), 0);
+  ++counts.created;
+}
+
 }  // namespace upcall::test::storm

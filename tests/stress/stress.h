@@ -87,6 +87,13 @@ enum class Op : int {
   kDoomed,
   kEnding,
   kEnded,
+  kSigwait,
+  kMasking,
+  kSuspended,
+  kJumping,
+  kForking,
+  kSpawning,
+  kChild,
   kCount,
 };
 

@@ -10,12 +10,35 @@ constinit thread_local Slot* own_slot = nullptr;
 
 namespace {
 
-const char* const kNames[] = {"free",         "starting",   "computing",         "yielding",
-                              "sleeping",     "mutex",      "condition",         "semaphore",
-                              "futex lock",   "futex wait", "read lock",         "write lock",
-                              "pipe read",    "pipe write", "creating a thread", "joining",
-                              "joining slot", "signalling", "allocating",        "waiting to be cancelled",
-                              "ending",       "ended"};
+const char* const kNames[] = {"free",
+                              "starting",
+                              "computing",
+                              "yielding",
+                              "sleeping",
+                              "mutex",
+                              "condition",
+                              "semaphore",
+                              "futex lock",
+                              "futex wait",
+                              "read lock",
+                              "write lock",
+                              "pipe read",
+                              "pipe write",
+                              "creating a thread",
+                              "joining",
+                              "joining slot",
+                              "signalling",
+                              "allocating",
+                              "waiting to be cancelled",
+                              "ending",
+                              "ended",
+                              "waiting for a signal",
+                              "changing its mask",
+                              "in sigsuspend",
+                              "waiting to jump",
+                              "forking",
+                              "spawning",
+                              "waiting for a child"};
 static_assert(std::size(kNames) == static_cast<size_t>(Op::kCount));
 
 void map_table(const char* path, bool create) {

@@ -220,4 +220,25 @@ TEST(PatchProcess, OwnObjectStays) {
   EXPECT_EQ(0, failed);
 }
 
+// The maps are read once for all objects: what the engine has mapped since may lie at any of the first places.
+TEST(PatchProcess, RoomIsFoundWhereTheFirstPlacesAreTaken) {
+  Maps maps;
+  ASSERT_TRUE(maps.read());
+  const Mapping* code = maps.find(reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "getpid")));
+  ASSERT_NE(code, nullptr);
+  constexpr size_t bytes = 10 * 4096;
+  std::vector<uintptr_t> places;
+  for (unsigned attempt = 0; attempt < 16; ++attempt) {
+    uintptr_t at = maps.room_near(code->start, code->end, bytes, attempt);
+    ASSERT_NE(at, 0u) << "attempt " << attempt;
+    EXPECT_EQ(at % 4096, 0u);
+    for (const Mapping& m : maps.all()) EXPECT_TRUE(at + bytes <= m.start || m.end <= at);
+    uintptr_t farthest = at < code->start ? code->end - at : at + bytes - code->start;
+    EXPECT_LT(farthest, 1ul << 31);
+    for (uintptr_t other : places) EXPECT_GE(at < other ? other - at : at - other, bytes);
+    places.push_back(at);
+  }
+  maps.release();
+}
+
 }  // namespace

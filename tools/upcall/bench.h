@@ -23,12 +23,19 @@ struct BenchOptions {
 struct Benchmark {
   enum class Rule {
     none,
-    times_faster,   // kernel / Upcall at least `target`
-    times_less,     // the same, said of memory
-    at_most_added,  // Upcall - kernel at most `target`
-    at_most,        // Upcall at most `target`
-    at_most_times,  // Upcall at most `target` times kernel threads
+    times_faster,     // kernel / Upcall at least `target`
+    times_less,       // the same, said of memory
+    at_most_added,    // Upcall - kernel at most `target`
+    at_most,          // Upcall at most `target`
+    at_most_times,    // Upcall at most `target` times kernel threads
+    share_and_added,  // Upcall at most kernel threads and a twentieth, and `target` more
+    times_more,       // of what is better when there is more of it: Upcall / kernel at least `target`
+    at_most_bare,     // Upcall at most `target` times the run's own detail "bare_ns"
   };
+  // paired: the worker is the client, on a CPU of its own, and starts the program that is measured.
+  enum class Kind { alone, paired };
+  // Which programs on other runtimes do the same.
+  enum class Peers { none, stalls, echo, disk };
   std::string name;
   std::string unit;
   std::string what;
@@ -36,6 +43,10 @@ struct Benchmark {
   double target;
   bool counted;        // takes --count
   bool one_processor;  // says nothing more on several
+  Kind kind = Kind::alone;
+  Peers peers = Peers::none;
+
+  bool more_is_better() const { return unit == "req/s" || unit == "IO/s"; }
 };
 
 const std::vector<Benchmark>& benchmarks();
@@ -61,7 +72,11 @@ struct Row {
   Runs upcall;
 
   bool good() const { return kernel.good() && upcall.good(); }
-  double ratio() const { return kernel.median() / upcall.median(); }
+  // How much better Upcall is.
+  double ratio() const {
+    return benchmark->more_is_better() ? upcall.median() / kernel.median()
+                                       : kernel.median() / upcall.median();
+  }
   double added() const { return upcall.median() - kernel.median(); }
   bool met() const;
 };

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string_view>
 
-#include "bench_report.h"
 #include "doctor.h"
 #include "failure.h"
 #include "install_paths.h"
@@ -15,19 +13,22 @@
 namespace upcall::tool {
 namespace {
 
-constexpr std::array<std::string_view, 2> kWithPeers = {"stall_read", "stall_fault"};
-
 // A program on another runtime; optional, because of what it takes to build it.
 struct Peer {
+  Benchmark::Peers kind;
   const char* key;
   const char* title;
   const char* program;
   const char* package;  // of Debian
   bool needs_worker;    // to answer it
 };
-constexpr std::array<Peer, 2> kPeers = {{
-    {"go", "Go", "upcall-bench-go", "golang-go", true},
-    {"boost_fiber", "Boost.Fiber", "upcall-bench-fiber", "libboost-fiber-dev", false},
+constexpr std::array<Peer, 5> kPeers = {{
+    {Benchmark::Peers::stalls, "go", "Go", "upcall-bench-go", "golang-go", true},
+    {Benchmark::Peers::stalls, "boost_fiber", "Boost.Fiber", "upcall-bench-fiber", "libboost-fiber-dev",
+     false},
+    {Benchmark::Peers::echo, "go", "Go", "upcall-bench-echo-go", "golang-go", false},
+    {Benchmark::Peers::echo, "tokio", "Tokio", "upcall-bench-echo-tokio", "cargo", false},
+    {Benchmark::Peers::echo, "boost_asio", "Boost.Asio", "upcall-bench-echo-asio", "libboost-dev", false},
 }};
 
 Side upcall_side(const std::string& events, const std::string& worker, const Environment& kernel) {
@@ -54,111 +55,119 @@ Side peer_side(const Peer& peer, const std::string& worker, const Environment& k
   return side;
 }
 
-std::string cell(const Side& side, const Runs& runs) { return side.left_out.empty() ? spread(runs) : "-"; }
-
-}  // namespace
-
-bool PeersReport::good() const {
-  return std::all_of(rows.begin(), rows.end(), [](const Row& row) {
-    return std::all_of(row.sides.begin(), row.sides.end(),
-                       [](const Runs& side) { return side.error.empty() || side.at_limit; });
-  });
+// The worker as a client of fio's io_uring engine: it makes the file and empties the page cache, as for its own threads.
+Side fio_side(const std::string& worker, const Environment& kernel) {
+  Side side = {"fio_io_uring", "fio, io_uring", {{worker}, kernel, false}, {}, ""};
+  std::string fio = find_on_path("fio");
+  side.rest = {"--fio", fio};
+  if (fio.empty()) side.left_out = "there is no fio on the PATH; it is in the Debian package fio";
+  return side;
 }
 
-std::vector<const Benchmark*> with_peers(const std::vector<const Benchmark*>& chosen, bool named) {
-  std::vector<const Benchmark*> found;
-  for (const Benchmark* benchmark : chosen) {
-    if (std::find(kWithPeers.begin(), kWithPeers.end(), benchmark->name) != kWithPeers.end()) {
-      found.push_back(benchmark);
-    } else if (named) {
-      throw Failure(kUsage, fmt::format("bench: --peers: no peer does '{}'; accepted: {}", benchmark->name,
-                                        fmt::join(kWithPeers, ", ")));
-    }
-  }
-  return found;
-}
-
-std::vector<Side> find_sides(const BenchOptions& options) {
+std::vector<Side> sides_of(Benchmark::Peers kind, const std::string& scale) {
   Environment kernel = Environment::inherited();
   kernel.remove_upcall();
   std::string worker = find_bench_worker();
   std::vector<Side> sides = {{"kernel_threads", "kernel threads", {{worker}, kernel, false}, {}, ""}};
-  for (const char* events : {"sentinel", "bpf", "monitor"})
-    sides.push_back(upcall_side(events, worker, kernel));
-  for (const Peer& peer : kPeers) sides.push_back(peer_side(peer, worker, kernel));
+  if (kind == Benchmark::Peers::stalls) {
+    for (const char* events : {"sentinel", "bpf", "monitor"})
+      sides.push_back(upcall_side(events, worker, kernel));
+  } else if (kind == Benchmark::Peers::echo) {
+    sides.push_back({"upcall", "Upcall", {on_upcall_words(1, worker), kernel, true}, {}, ""});
+    sides.push_back({"epoll", "epoll loop", {{worker, "serve_epoll"}, kernel, false}, {}, ""});
+  } else {
+    Side upcall = upcall_side("sentinel", worker, kernel);
+    upcall.key = "upcall";
+    upcall.title = "Upcall";
+    upcall.command.environment.unset("UPCALL_EVENTS");
+    sides.push_back(upcall);
+    sides.push_back(fio_side(worker, kernel));
+  }
+  for (const Peer& peer : kPeers) {
+    if (peer.kind == kind) sides.push_back(peer_side(peer, worker, kernel));
+  }
   for (Side& side : sides) {
-    side.rest.insert(side.rest.end(), {"--scale", options.scale});
+    side.rest.insert(side.rest.end(), {"--scale", scale});
     if (!side.left_out.empty())
       fmt::print(stderr, "upcall: bench: {} is left out: {}\n", side.title, side.left_out);
   }
   return sides;
 }
 
-void measure_peers(const std::vector<const Benchmark*>& chosen, PeersReport& report) {
-  Progress progress;
+void run_side(const Side& side, const Benchmark& benchmark, const BenchOptions& options, int cpu,
+              Runs& runs) {
+  Command command = side.command;
+  if (benchmark.kind == Benchmark::Kind::paired) {
+    run_with_client({benchmark.name, find_bench_worker(), options.scale, command.words, command.environment,
+                     command.on_upcall},
+                    {cpu}, runs);
+    return;
+  }
+  command.words.push_back(benchmark.name);
+  command.words.insert(command.words.end(), side.rest.begin(), side.rest.end());
+  run_once(command, benchmark.name, {cpu}, runs);
+}
+
+}  // namespace
+
+bool PeersReport::good() const {
+  auto side_good = [](const Runs& side) { return side.error.empty() || side.at_limit; };
+  return std::all_of(tables.begin(), tables.end(), [&](const PeersTable& table) {
+    return std::all_of(table.rows.begin(), table.rows.end(), [&](const PeersTable::Row& row) {
+      return std::all_of(row.sides.begin(), row.sides.end(), side_good);
+    });
+  });
+}
+
+std::vector<const Benchmark*> with_peers(const std::vector<const Benchmark*>& chosen, bool named) {
+  std::vector<const Benchmark*> found;
   for (const Benchmark* benchmark : chosen) {
-    PeersReport::Row row = {benchmark, std::vector<Runs>(report.sides.size())};
-    for (int run = 1; run <= report.runs; ++run) {
-      progress.show(fmt::format("[{}/{}] {}", report.rows.size() + 1, chosen.size(), benchmark->name), run,
-                    report.runs);
-      for (size_t i = 0; i < report.sides.size(); ++i) {
-        const Side& side = report.sides[i];
-        if (!side.left_out.empty()) continue;
-        Command command = side.command;
-        command.words.push_back(benchmark->name);
-        command.words.insert(command.words.end(), side.rest.begin(), side.rest.end());
-        run_once(command, benchmark->name, {report.cpu}, row.sides[i]);
+    if (benchmark->peers != Benchmark::Peers::none) {
+      found.push_back(benchmark);
+    } else if (named) {
+      std::vector<std::string> accepted;
+      for (const auto& b : benchmarks()) {
+        if (b.peers != Benchmark::Peers::none) accepted.push_back(b.name);
       }
+      throw Failure(kUsage, fmt::format("bench: --peers: no peer does '{}'; accepted: {}", benchmark->name,
+                                        fmt::join(accepted, ", ")));
     }
-    report.rows.push_back(std::move(row));
   }
+  return found;
 }
 
-void print_peers(const PeersReport& report) {
-  fmt::print("One processor, pinned to CPU {}; median (min-max) of {} runs each, in alternation\n\n",
-             report.cpu, report.runs);
-  std::string head = fmt::format("{:<17}", "");
-  for (const auto& row : report.rows)
-    head += fmt::format(" {:<24}", row.benchmark->name + ", " + row.benchmark->unit);
-  auto print_trimmed = [](const std::string& line) {
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
-  };
-  print_trimmed(head);
-  for (size_t i = 0; i < report.sides.size(); ++i) {
-    std::string line = fmt::format("{:<17}", report.sides[i].title);
-    for (const auto& row : report.rows) line += fmt::format(" {:<24}", cell(report.sides[i], row.sides[i]));
-    // A run of any benchmark tells the version.
-    if (!report.rows.empty()) line += " " + report.rows[0].sides[i].runtime;
-    print_trimmed(line);
-  }
-  for (const auto& row : report.rows) {
-    for (size_t i = 0; i < report.sides.size(); ++i) {
-      if (!row.sides[i].error.empty())
-        fmt::print("  {} on {}: {}\n", row.benchmark->name, report.sides[i].title, row.sides[i].error);
+std::vector<PeersTable> find_tables(const BenchOptions& options,
+                                    const std::vector<const Benchmark*>& chosen) {
+  std::vector<PeersTable> tables;
+  for (const Benchmark* benchmark : chosen) {
+    auto table = std::find_if(tables.begin(), tables.end(),
+                              [&](const PeersTable& t) { return t.kind == benchmark->peers; });
+    if (table == tables.end()) {
+      tables.push_back({benchmark->peers, sides_of(benchmark->peers, options.scale), {}});
+      table = tables.end() - 1;
     }
+    table->rows.push_back({benchmark, std::vector<Runs>(table->sides.size())});
   }
-  fmt::print("\n");
-  for (const auto& row : report.rows) fmt::print("{}: {}\n", row.benchmark->name, row.benchmark->what);
-  print_machine(report.date, report.load);
+  return tables;
 }
 
-std::string peers_json(const PeersReport& report) {
-  nlohmann::ordered_json document = machine_json("upcall-bench-peers", report.date, report.load, report.runs);
-  document["cpu"] = report.cpu;
-  document["results"] = nlohmann::ordered_json::array();
-  for (const auto& row : report.rows) {
-    nlohmann::ordered_json result = {{"name", row.benchmark->name}, {"unit", row.benchmark->unit}};
-    for (size_t i = 0; i < report.sides.size(); ++i) {
-      const Side& side = report.sides[i];
-      if (side.left_out.empty()) {
-        result[side.key] = runs_json(row.sides[i]);
-      } else {
-        result[side.key] = {{"left_out", side.left_out}};
+void measure_peers(const BenchOptions& options, PeersReport& report) {
+  Progress progress;
+  size_t step = 0;
+  size_t steps = 0;
+  for (const PeersTable& table : report.tables) steps += table.rows.size();
+  for (PeersTable& table : report.tables) {
+    for (PeersTable::Row& row : table.rows) {
+      ++step;
+      for (int run = 1; run <= report.runs; ++run) {
+        progress.show(fmt::format("[{}/{}] {}", step, steps, row.benchmark->name), run, report.runs);
+        for (size_t i = 0; i < table.sides.size(); ++i) {
+          if (table.sides[i].left_out.empty())
+            run_side(table.sides[i], *row.benchmark, options, report.cpu, row.sides[i]);
+        }
       }
     }
-    document["results"].push_back(std::move(result));
   }
-  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace upcall::tool

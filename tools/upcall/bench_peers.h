@@ -1,4 +1,5 @@
-// `upcall bench --peers`: benchmarks on Upcall with each source of events, beside kernel threads, Go and a library of fibers.
+// `upcall bench --peers`: benchmarks on Upcall (the stalls with each source of events) beside kernel threads and programs on
+// other runtimes that do the same.
 #pragma once
 
 #include <string>
@@ -13,9 +14,20 @@ namespace upcall::tool {
 struct Side {
   std::string key;    // in JSON
   std::string title;  // for people
-  Command command;    // up to the benchmark's name; the rest follows it
+  Command command;    // up to the benchmark's name; the rest follows it. Of a paired benchmark: the server
   std::vector<std::string> rest;
   std::string left_out;  // why it cannot run here
+};
+
+// Benchmarks with the same sides.
+struct PeersTable {
+  Benchmark::Peers kind = Benchmark::Peers::none;
+  std::vector<Side> sides;
+  struct Row {
+    const Benchmark* benchmark = nullptr;
+    std::vector<Runs> sides;  // in the order of the table's sides
+  };
+  std::vector<Row> rows;
 };
 
 struct PeersReport {
@@ -23,21 +35,16 @@ struct PeersReport {
   std::string load;  // /proc/loadavg before the first run
   int runs = 0;
   int cpu = 0;
-  std::vector<Side> sides;
-  struct Row {
-    const Benchmark* benchmark = nullptr;
-    std::vector<Runs> sides;  // in the order of the report's sides
-  };
-  std::vector<Row> rows;
+  std::vector<PeersTable> tables;
 
   bool good() const;  // nothing that ran failed
 };
 
 // Those of `chosen` that peers have; throws Failure (usage) for others if they were named.
 std::vector<const Benchmark*> with_peers(const std::vector<const Benchmark*>& chosen, bool named);
-// Says on standard error which peers are left out, and why.
-std::vector<Side> find_sides(const BenchOptions& options);
-void measure_peers(const std::vector<const Benchmark*>& chosen, PeersReport& report);
+// The tables of `chosen`, still without figures. Says on standard error which peers are left out, and why.
+std::vector<PeersTable> find_tables(const BenchOptions& options, const std::vector<const Benchmark*>& chosen);
+void measure_peers(const BenchOptions& options, PeersReport& report);
 void print_peers(const PeersReport& report);
 std::string peers_json(const PeersReport& report);
 

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <numeric>
 
+#include "bench_details.h"
 #include "failure.h"
 #include "revision.h"
 
@@ -24,15 +25,10 @@ constexpr int kFormatVersion = 1;
 // Above this load before the first run, other programs take a visible part of two CPUs.
 constexpr double kQuietLoad = 0.5;
 
-std::string figure(double value) {
-  double size = value < 0 ? -value : value;
-  return size < 10    ? fmt::format("{:.2f}", value)
-         : size < 100 ? fmt::format("{:.1f}", value)
-                      : fmt::format("{:.0f}", value);
-}
-
 std::string ratio_text(const Row& row) {
   if (!row.good()) return "-";
+  bool nothing = (row.benchmark->more_is_better() ? row.kernel : row.upcall).median() == 0;
+  if (nothing && row.benchmark->rule != Rule::at_most_added) return "-";
   if (row.benchmark->rule != Rule::at_most_added) {
     double ratio = row.ratio();
     return ratio < 10 ? fmt::format("{:.2f}x", ratio) : fmt::format("{:.1f}x", ratio);
@@ -46,6 +42,7 @@ std::string target_text(const Benchmark& b) {
       return "";
     case Rule::times_faster:
     case Rule::times_less:
+    case Rule::times_more:
       return fmt::format(">= {}x", b.target);
     case Rule::at_most_added:
       return fmt::format("<= +{} {}", b.target, b.unit);
@@ -53,6 +50,10 @@ std::string target_text(const Benchmark& b) {
       return fmt::format("<= {} {}", b.target, b.unit);
     case Rule::at_most_times:
       return fmt::format("<= {}x the time", b.target);
+    case Rule::share_and_added:
+      return fmt::format("<= 1.05x the time + {} {}", b.target, b.unit);
+    case Rule::at_most_bare:
+      return fmt::format("<= {}x a bare call", b.target);
   }
   return "";
 }
@@ -60,27 +61,6 @@ std::string target_text(const Benchmark& b) {
 std::string verdict(const Row& row, bool one_processor) {
   if (!one_processor || row.benchmark->rule == Rule::none) return "";
   return target_text(*row.benchmark) + (row.good() ? (row.met() ? "  met" : "  missed") : "  not measured");
-}
-
-double mean_of(const Runs& runs, const std::string& detail) {
-  auto found = runs.details.find(detail);
-  if (found == runs.details.end()) return 0;
-  return std::accumulate(found->second.begin(), found->second.end(), 0.0) /
-         static_cast<double>(found->second.size());
-}
-
-// What the figure of `memory` is made of, kernel threads and Upcall.
-std::string memory_text(const Row& row) {
-  auto both = [&](const char* detail) {
-    return fmt::format("{} and {}", figure(row.kernel.median_of(detail)),
-                       figure(row.upcall.median_of(detail)));
-  };
-  return fmt::format(
-      "  memory: in the process {}, in the kernel {} (idle time alone changes {});\n"
-      "    beside it, fall of the machine's free memory: {}, undisturbed in {:.0f} and {:.0f} % of the "
-      "runs\n",
-      both("process"), both("kernel"), both("kernel_drift"), both("available"),
-      100 * mean_of(row.kernel, "quiet"), 100 * mean_of(row.upcall, "quiet"));
 }
 
 std::string processors_text(const Section& section) {
@@ -108,12 +88,17 @@ Json row_json(const Row& row, bool one_processor) {
                  {"unit", row.benchmark->unit},
                  {"kernel_threads", runs_json(row.kernel)},
                  {"upcall", runs_json(row.upcall)}};
-  if (row.good()) result["ratio"] = row.ratio();
+  if (row.good() && std::isfinite(row.ratio())) result["ratio"] = row.ratio();
   if (row.good()) result["added"] = row.added();
   if (row.benchmark->rule != Rule::none) {
     result["target"] = target_text(*row.benchmark);
     if (row.good() && one_processor) result["met"] = row.met();
   }
+  if (auto further = further_target(row); further && one_processor)
+    result["further"] = {{"what", further->what},
+                         {"value", further->value},
+                         {"target", further->target},
+                         {"met", further->met}};
   return result;
 }
 
@@ -144,6 +129,13 @@ std::string change(double before, const Runs& now) {
 }
 
 }  // namespace
+
+std::string figure(double value) {
+  double size = value < 0 ? -value : value;
+  return size < 10    ? fmt::format("{:.2f}", value)
+         : size < 100 ? fmt::format("{:.1f}", value)
+                      : fmt::format("{:.0f}", value);
+}
 
 std::string spread(const Runs& runs) {
   if (!runs.error.empty()) return runs.at_limit ? "cannot" : "failed";
@@ -204,7 +196,7 @@ void print_report(const Report& report) {
       fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
     }
     for (const auto& row : section.rows) {
-      if (row.benchmark->name == "memory" && row.good()) fmt::print("{}", memory_text(row));
+      if (row.good()) fmt::print("{}", details_text(row));
       if (!row.kernel.error.empty())
         fmt::print("  {} on kernel threads: {}\n", row.benchmark->name, row.kernel.error);
       if (!row.upcall.error.empty())
@@ -262,8 +254,7 @@ void print_comparison(const Report& report, const std::string& file, const std::
     return before.contains(key) && before[key].is_string() ? before[key].get<std::string>()
                                                            : std::string("unknown");
   };
-  fmt::print("\nCompared with {} ({}, revision {}); medians, less is better\n\n", file, text("date"),
-             text("revision"));
+  fmt::print("\nCompared with {} ({}, revision {}); medians\n\n", file, text("date"), text("revision"));
   if (text("cpu_model") != cpu_model() || text("kernel") != kernel_release()) {
     fmt::print("It was made on another machine or kernel ({}, Linux {}).\n\n", text("cpu_model"),
                text("kernel"));

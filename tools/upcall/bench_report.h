@@ -8,6 +8,8 @@
 
 namespace upcall::tool {
 
+// With three digits or more.
+std::string figure(double value);
 // "median (min-max)", or why there is none.
 std::string spread(const Runs& runs);
 nlohmann::ordered_json runs_json(const Runs& runs);

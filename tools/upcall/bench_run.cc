@@ -4,10 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "child.h"
+#include "install_paths.h"
+#include "settings.h"
 
 namespace upcall::tool {
 namespace {
@@ -45,6 +48,28 @@ void run_once(const Command& command, const std::string& name, const std::vector
       if (value.is_number()) runs.details[key].push_back(value.get<double>());
     }
   }
+}
+
+void run_with_client(const Paired& paired, const std::vector<int>& cpus, Runs& runs) {
+  std::vector<int> usable = usable_cpus();
+  auto own = std::find_if(usable.begin(), usable.end(),
+                          [&](int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) == cpus.end(); });
+  if (own == usable.end()) {
+    runs.error = "the client needs a CPU beside those of the program";
+    runs.at_limit = true;
+    return;
+  }
+  std::vector<std::string> words = {paired.worker, paired.name,     "--scale",
+                                    paired.scale,  "--server-cpus", fmt::format("{}", fmt::join(cpus, ",")),
+                                    "--"};
+  words.insert(words.end(), paired.server.begin(), paired.server.end());
+  Environment environment = paired.environment;
+  if (paired.on_upcall) environment.set("UPCALL_LIBRARY", find_library());
+  run_once({words, environment, paired.on_upcall}, paired.name, {*own}, runs);
+}
+
+std::vector<std::string> on_upcall_words(size_t processors, const std::string& program) {
+  return {own_path(), "run", "--processors", std::to_string(processors), "--", program};
 }
 
 Progress::Progress() : begin_(Clock::now()), terminal_(isatty(STDERR_FILENO) == 1) {}

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
 #include "elf_file.h"
@@ -85,6 +86,18 @@ std::string find_bench_worker() {
 std::string find_bench_peer(const std::string& name) {
   fs::path path = fs::path(find_bench_worker()).parent_path() / name;
   return access(path.c_str(), X_OK) == 0 ? path.string() : "";
+}
+
+std::string find_on_path(const std::string& name) {
+  const char* path = getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    struct stat info = {};
+    if (access(candidate.c_str(), X_OK) == 0 && stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+      return candidate;
+  }
+  return "";
 }
 
 }  // namespace upcall::tool

@@ -16,4 +16,7 @@ std::string find_bench_worker();
 // The program of that name beside it, which need not have been built: "" where it was not.
 std::string find_bench_peer(const std::string& name);
 
+// The program of that name as a shell finds it, with its folder: "" where there is none.
+std::string find_on_path(const std::string& name);
+
 }  // namespace upcall::tool

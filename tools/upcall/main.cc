@@ -39,8 +39,8 @@ Examples:
   upcall run --processors 2 --quantum 1ms -- ./server --verbose
   upcall run --stats-file 'stats.%p.json' make -j2
 
-Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_EVENTS, UPCALL_ACTIVATIONS, UPCALL_SHARE, UPCALL_STATS (0 or 1),
-UPCALL_STATS_FILE and UPCALL_LOG mean the same as the options, which come first (topic sched prints, at the end, the
+Environment: UPCALL_PROCESSORS, UPCALL_QUANTUM, UPCALL_EVENTS, UPCALL_ACTIVATIONS, UPCALL_SHARE, UPCALL_FOLLOW (0 or
+1), UPCALL_STATS (0 or 1), UPCALL_STATS_FILE and UPCALL_LOG mean the same as the options, which come first (topic sched prints, at the end, the
 last upcalls: who took over which processor, who was stopped). UPCALL_LIBRARY names another libupcall.so; UPCALL_SYMBOLS=off leaves
 condition variables and semaphores to the C library.
 Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 wrong usage.)";
@@ -48,9 +48,10 @@ Exit status: the program's; 127 no such program, 126 it cannot run on Upcall, 2 
 constexpr const char* kBenchHelp =
     R"(Each benchmark is measured on kernel threads and on Upcall in alternation, every run in a fresh process,
 and checks its own work. Without --processors: one pinned processor, then two if there are two CPUs.
+The servers (echo, reactivity, detector, idle) are on one CPU, and their client, on kernel threads, on another.
 
 Examples:
-  upcall bench                                 everything, a few minutes
+  upcall bench                                 everything, some 20 minutes
   upcall bench null_fork --json today.json     one of them; raw figures of every run in today.json
   upcall bench --compare today.json            and against those figures
   upcall bench memory --count 100000           more threads than most kernels allow
@@ -66,6 +67,11 @@ class Help : public CLI::Formatter {
  public:
   explicit Help(std::string usage) : usage_(std::move(usage)) { column_width(24); }
   std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + usage_ + "\n"; }
+  // Without CLI11's mark of a flag that says no.
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    return name.substr(0, name.find('{'));
+  }
 
  private:
   std::string usage_;
@@ -97,10 +103,21 @@ void add_run(CLI::App& app, RunSettings& run) {
                    "Kernel threads to run threads on before a warning is given: 1024 if not given")
       ->option_text("N");
   command
+      ->add_option(
+          "--descriptors", run.descriptors,
+          "Waiting without a kernel thread each: sockets, events (pipes, too) or calls (none, the default)")
+      ->option_text("HOW");
+  command
       ->add_option("--share", run.share,
                    "Weight beside other programs: process (one kernel thread per processor, the default) or "
                    "threads (as many as there are threads, where allowed)")
       ->option_text("HOW");
+  command
+      ->add_flag(
+          "--follow,!--no-follow", run.follow,
+          "Whether programs that PROGRAM executes run on Upcall, too, where they get its environment (they "
+          "do if not given)")
+      ->disable_flag_override();
   command
       ->add_flag("--stats", run.stats,
                  "Counters and take-over latencies on standard error when the program ends")
@@ -143,10 +160,10 @@ void add_bench(CLI::App& app, BenchOptions& bench) {
   command->add_option("--compare", bench.compare, "Show the change since an earlier --json FILE")
       ->option_text("FILE");
   command
-      ->add_flag(
-          "--peers", bench.peers,
-          "The stalls on Upcall with each of --events, kernel threads, Go and Boost.Fiber (./dev bench "
-          "--peers builds these two)")
+      ->add_flag("--peers", bench.peers,
+                 "Stalls, echo servers and disk reads on Upcall and kernel threads, beside programs in Go, "
+                 "on Tokio, "
+                 "Boost.Asio and Boost.Fiber, an epoll loop and fio (./dev bench --peers builds them)")
       ->disable_flag_override();
   command->add_flag("--list", bench.list, "List the benchmarks, or those named")->disable_flag_override();
   command->footer(kBenchHelp);

@@ -84,6 +84,15 @@ std::string check_activations(const std::string& source, const std::string& valu
   return value;
 }
 
+std::string check_descriptors(const std::string& source, const std::string& value) {
+  if (value != "sockets" && value != "events" && value != "calls") {
+    refuse(source, value,
+           "sockets (threads wait for sockets without a kernel thread; on trial), events (for pipes, too) or "
+           "calls (in a call of the kernel's, on a kernel thread each)");
+  }
+  return value;
+}
+
 std::string check_share(const std::string& source, const std::string& value) {
   if (value != "process" && value != "threads") {
     refuse(
@@ -174,12 +183,20 @@ void apply_settings(const RunSettings& settings, Environment& environment) {
         [](const auto& source, const auto& value, bool) { return check_events(source, value); });
   apply("--activations", settings.activations, "UPCALL_ACTIVATIONS",
         [](const auto& source, const auto& value, bool) { return check_activations(source, value); });
+  apply("--descriptors", settings.descriptors, "UPCALL_DESCRIPTORS",
+        [](const auto& source, const auto& value, bool) { return check_descriptors(source, value); });
   apply("--share", settings.share, "UPCALL_SHARE",
         [](const auto& source, const auto& value, bool) { return check_share(source, value); });
   apply("--stats-file", settings.stats_file, "UPCALL_STATS_FILE",
         [](const auto& source, const auto& value, bool) { return check_stats_file(source, value); });
   apply("--log", settings.log, "UPCALL_LOG",
         [](const auto& source, const auto& value, bool) { return check_log(source, value); });
+  apply("--follow",
+        settings.follow.empty()     ? ""
+        : settings.follow == "true" ? "1"
+                                    : "0",
+        "UPCALL_FOLLOW",
+        [](const auto& source, const auto& value, bool) { return check_flag(source, value); });
   apply("--stats", settings.stats ? "1" : "", "UPCALL_STATS",
         [](const auto& source, const auto& value, bool) { return check_flag(source, value); });
   apply("", "", "UPCALL_SYMBOLS",

@@ -13,9 +13,11 @@ struct RunSettings {
   std::string quantum;
   std::string events;
   std::string activations;
+  std::string descriptors;
   std::string share;
   std::string stats_file;
   std::string log;
+  std::string follow;  // true or false
   bool stats = false;
 };
 

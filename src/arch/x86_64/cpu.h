@@ -30,11 +30,12 @@ struct XsaveInfo {
 // Chooses g_vector_level and answers what signal frames need. Called once, at start.
 XsaveInfo detect_vectors() noexcept;
 
-// State of the program that a process-like child starts with.
+// What a child that shares our memory, or is made with GS 0, is to tell the kernel about itself.
 struct ChildState {
-  uint64_t signal_mask;
-  uint64_t affinity_size;
-  const void* affinity;
+  uint32_t caught;  // signals that the program catches, and their struct sigaction
+  struct {
+    uint64_t signal, action[4];
+  } actions[64];
 };
 
 }  // namespace upcall::arch
@@ -63,6 +64,7 @@ long upcall_native_call(upcall::sched::Thread* (*handler)(upcall::sched::Thread*
 long upcall_native_call_here(upcall::sched::Thread* (*handler)(upcall::sched::Thread*), uint64_t a,
                              uint64_t b, uint64_t c) noexcept;
 [[noreturn]] void upcall_resume(upcall::sched::Thread*);
+[[noreturn]] void upcall_return_through(void* ucontext);
 [[noreturn]] void upcall_leave(upcall::sched::Thread*);
 [[noreturn]] void upcall_run_on(void* stack_top, void (*f)(void*), void* argument);
 long upcall_blocking_syscall(long nr, const long args[6]);

@@ -83,10 +83,24 @@ FUNCTION upcall_entry
         cmpl    $0, %gs:A_LOST
         jne     .Lentry_lost
 .Ldispatch:
+#ifdef UPCALL_INJECT
+        push    %rax
+        push    %rdi
+        call    upcall_inject_entering
+        pop     %rdi
+        pop     %rax
+#endif
         lea     upcall_syscall_table(%rip), %rdx
         call    *(%rdx,%rax,8)
         // rax: the thread to resume. It is the activation's current one.
 .Lresume:
+#ifdef UPCALL_INJECT
+        mov     %gs:A_STACK, %rsp
+        mov     %rax, %rbx
+        mov     %rax, %rdi
+        call    upcall_inject_leaving
+        mov     %rbx, %rax
+#endif
         mov     T_KIND(%rax), %ecx
         or      T_FPU(%rax), %ecx
         or      T_ATTENTION(%rax), %ecx
@@ -175,6 +189,12 @@ upcall_sigreturn_begin:
         .hidden upcall_sigreturn_end
 upcall_sigreturn_end:
         ud2
+
+// [[noreturn]] void upcall_return_through(void* ucontext): nothing is looked at any more on the way.
+FUNCTION upcall_return_through
+        mov     %rdi, %rsp
+        movl    $0, %gs:A_IN_RUNTIME
+        jmp     upcall_sigreturn_begin
 
 // [[noreturn]] void upcall_resume(Thread*): leaves the runtime for good on this stack.
 FUNCTION upcall_resume
@@ -272,6 +292,13 @@ upcall_native_call_here:
         mov     %r9, %rdi
         cmpl    $0, %gs:A_LOST
         jne     .Lnative_lost
+#ifdef UPCALL_INJECT
+        push    %rax
+        push    %rdi
+        call    upcall_inject_entering
+        pop     %rdi
+        pop     %rax
+#endif
         call    *%rax
         jmp     .Lresume
         .globl upcall_native_guest
@@ -282,8 +309,9 @@ upcall_native_guest:
 
 // long upcall_blocking_syscall(long nr, const long args[6])
 // A call that may block. When the activation's interrupt word is set before the kernel has been entered, the
-// answer is -EINTR: the signal handler moves a program counter in [begin, end) to the way out, so that no
-// wake-up falls into the gap between the test and the instruction.
+// answer is -ERESTART (512): the signal handler moves a program counter in [begin, end) to the way out, so that no
+// wake-up falls into the gap between the test and the instruction. The same where the kernel would restart the call:
+// our handler says SA_RESTART, and the kernel has set the program counter back. -EINTR comes from the kernel only.
 FUNCTION upcall_blocking_syscall
         mov     %rdi, %rax
         mov     %rsi, %r11
@@ -306,7 +334,7 @@ upcall_blocking_end:
         .globl upcall_blocking_interrupted
         .hidden upcall_blocking_interrupted
 upcall_blocking_interrupted:
-        mov     $-4, %rax
+        mov     $-512, %rax
         ret
 
 // Accesses to the program's memory. A fault between upcall_user_begin and upcall_user_end continues at
@@ -404,8 +432,8 @@ FUNCTION upcall_clone
 
 // long upcall_clone_process(long nr, const long args[6], Thread*, const ChildState*, bool own_stack)
 // clone, clone3 or vfork whose child shares our memory without being a thread of this process's runtime. The
-// child gets GS 0 (its stubs then make plain system calls), the signal mask and affinity of the program
-// (ChildState: mask, affinity size, affinity pointer), and goes straight back to the program.
+// child gets GS 0 (its stubs then make plain system calls), what the program thinks the kernel knows
+// (upcall_child_begins), and goes straight back to the program.
 FUNCTION upcall_clone_process
         push    %rbx
         push    %r12
@@ -436,17 +464,12 @@ FUNCTION upcall_clone_process
         pop     %r12
         pop     %rbx
         ret
-1:      mov     $203, %eax                      // sched_setaffinity(0, size, mask)
-        xor     %edi, %edi
-        mov     8(%r12), %rsi
-        mov     16(%r12), %rdx
-        syscall
-        mov     $14, %eax                       // rt_sigprocmask(SIG_SETMASK, &mask, 0, 8)
-        mov     $2, %edi
+1:      mov     %rsp, %r14
+        and     $-16, %rsp
+        mov     %rbx, %rdi
         mov     %r12, %rsi
-        xor     %edx, %edx
-        mov     $8, %r10d
-        syscall
+        call    upcall_child_begins
+        mov     %r14, %rsp
         mov     %rbx, %r11
         test    %r13, %r13
         jnz     2f

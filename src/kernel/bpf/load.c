@@ -50,13 +50,20 @@ static long load(struct switches* s, struct switch_table** table, const char** r
   return -ENODATA;
 }
 
-long upcall_load_switches(struct switch_table** table, const char** refused) {
+static long load_once(struct switch_table** table, const char** refused) {
   *refused = "memory";
   struct switches* s = switches__open();
   if (!s) return -ENOMEM;
   long r = load(s, table, refused);
   if (r == 0) s->links.on_switch_fd = s->links.on_wakeup_fd = 0;  // not closed below
   switches__destroy(s);
+  return r;
+}
+
+// The kernel's verifier gives up, with EAGAIN, when a signal comes: when the process is stopped, or its credentials change.
+long upcall_load_switches(struct switch_table** table, const char** refused) {
+  long r = -EAGAIN;
+  for (int i = 0; i < 20 && (r == -EAGAIN || r == -EINTR); ++i) r = load_once(table, refused);
   return r;
 }
 

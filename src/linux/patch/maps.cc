@@ -20,6 +20,12 @@ uint64_t number(const char*& p, unsigned base) {
   }
 }
 
+// One mapping to the program; the kernel keeps parts of it apart, as some have been writable.
+bool continues(const Mapping& m, const Mapping& next) {
+  return m.inode && m.inode == next.inode && m.device == next.device && m.prot == next.prot &&
+         m.end == next.start && m.offset + (m.end - m.start) == next.offset;
+}
+
 }  // namespace
 
 bool Maps::read() {
@@ -65,7 +71,10 @@ void Maps::parse() {
     p = text_.begin() + m.path;
     while (*p && *p != '\n') ++p;
     if (*p) *p++ = '\0';
-    mappings_.push(m);
+    if (!mappings_.size() || !continues(mappings_.back(), m))
+      mappings_.push(m);
+    else
+      mappings_.back().end = m.end;
   }
 }
 
@@ -84,20 +93,28 @@ uintptr_t Maps::room_near(uintptr_t lo, uintptr_t hi, size_t bytes, unsigned att
   uintptr_t lowest = hi > kReach + kLowest ? hi - kReach : kLowest;
   uintptr_t highest = lo + kReach < kHighest ? lo + kReach : kHighest;
   size_t n = mappings_.size();
-  // Gap i lies before mapping i. Downwards first, its upper end taken; then upwards.
-  for (size_t i = n; i-- > 0;) {
-    uintptr_t top = mappings_[i].start, bottom = i ? mappings_[i - 1].end : kLowest;
-    if (top > lo) continue;
-    if (bottom < lowest) bottom = page_up(lowest);
-    if (top >= bottom && top - bottom >= bytes && attempt-- == 0) return top - bytes;
-  }
-  for (size_t i = 0; i < n; ++i) {
-    uintptr_t bottom = mappings_[i].end, top = i + 1 < n ? mappings_[i + 1].start : kHighest;
-    if (bottom < hi) continue;
-    if (top > highest) top = page_down(highest);
-    if (top >= bottom && top - bottom >= bytes && attempt-- == 0) {
-      // The middle: a heap grows up from the lower end, a stack down from the upper one.
-      return page_down(bottom + (top - bottom - bytes) / 2);
+  // Gap i lies before mapping i. Downwards first, its upper end taken; then upwards, the middle: a heap grows up from the
+  // lower end, a stack down from the upper one. What has been mapped since the maps were read is not known, and the kernel
+  // likes the same places: with all gaps tried they are tried again, further inside.
+  constexpr uintptr_t step = 1 << 20;
+  bool room = true;
+  for (uintptr_t inside = 0; room; inside = inside ? 2 * inside : step) {
+    room = false;
+    for (size_t i = n; i-- > 0;) {
+      uintptr_t top = mappings_[i].start, bottom = i ? mappings_[i - 1].end : kLowest;
+      if (top > lo) continue;
+      if (bottom < lowest) bottom = page_up(lowest);
+      if (top < bottom || top - bottom < bytes + inside) continue;
+      if (attempt-- == 0) return top - bytes - inside;
+      room = true;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      uintptr_t bottom = mappings_[i].end, top = i + 1 < n ? mappings_[i + 1].start : kHighest;
+      if (bottom < hi) continue;
+      if (top > highest) top = page_down(highest);
+      if (top < bottom || top - bottom < bytes + 2 * inside) continue;
+      if (attempt-- == 0) return page_down(bottom + (top - bottom - bytes) / 2) + inside;
+      room = true;
     }
   }
   return 0;

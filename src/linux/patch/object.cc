@@ -405,9 +405,9 @@ const char* Patcher::write_stubs(Maps* maps, StubWriter* writer) {
 
 bool Patcher::write_jumps(const StubWriter& writer) {
   size_t length = object_.end - object_.start;
-  // Writable and executable together where that is allowed: other kernel threads may pass through.
+  // Writable and executable together: other kernel threads may pass through, and where that is forbidden (PR_SET_MDWE, a
+  // filter) what is no longer executable would not become so again.
   long r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite | kExec);
-  if (kernel::is_error(r)) r = kernel::sys(__NR_mprotect, object_.start, length, kRead | kWrite);
   bool ok = !kernel::is_error(r);
   for (size_t i = 0; ok && i < jumps_.size(); ++i) {
     const Jump& j = jumps_[i];

@@ -1,7 +1,8 @@
 """Runs one of Python's own test modules and writes `outcome test-id` lines, sorted, to a file.
 
-usage: run_unittest.py MODULE FILE [THREADS]
+usage: run_unittest.py MODULE[-WORD] FILE [THREADS]
 
+Tests whose names contain WORD are left out.
 THREADS threads hand a token around meanwhile: what forks, does so beside them.
 """
 import queue
@@ -76,9 +77,20 @@ class Ring:
             sys.exit(f"the ring of threads: {alive} did not end, {self.last} hand-overs, {self.turns}")
 
 
+def tests_of(suite, word):
+    """All tests, without those whose names contain the word."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            # The classes stay together, for what they set up for all their tests.
+            yield unittest.TestSuite(tests_of(test, word))
+        elif not word or word not in test.id():
+            yield test
+
+
 if __name__ == "__main__":
     ring = Ring(int(sys.argv[3])) if len(sys.argv) > 3 else None
-    suite = unittest.defaultTestLoader.loadTestsFromName(sys.argv[1])
+    module, _, word = sys.argv[1].partition("-")
+    suite = unittest.TestSuite(tests_of(unittest.defaultTestLoader.loadTestsFromName(module), word))
     result = unittest.TextTestRunner(resultclass=Outcomes, verbosity=2).run(suite)
     if ring:
         ring.stop()
