@@ -151,7 +151,7 @@ stage() {  # NAME SECONDS COMMAND...
   fi
   printf '%-*s %4d s  FAILED (status %s)%s\n' $width "$name" $((SECONDS - start)) "$status" "$([ $stage_tty = yes ] && printf '\e[K')"
   # What failed, again at the very end: often only the last lines of a run are kept.
-  stage_failures+=("$name: $f failed, log: $log" "$(grep -aE -A 5 "$stage_failing" "$log" | cut -c -300 | head -n 24)")
+  stage_failures+=("$name: $f failed, log: $log" "$(grep -aE -A 15 "$stage_failing" "$log" | cut -c -300 | head -n 48)")
   echo "---- end of $log"
   # Without the steps of a build that went well.
   grep -avE '^\[[0-9]+/[0-9]+\] ' "$log" | cut -c -400 | tail -n "${STAGE_TAIL:-60}"
