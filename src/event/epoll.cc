@@ -4,6 +4,7 @@
 #include <linux/time_types.h>
 
 #include "activation/event_source.h"
+#include "event/numbers.h"
 #include "kernel/clock.h"
 #include "kernel/futex.h"
 
@@ -16,25 +17,9 @@ void (*g_descriptor_event)(Activation*, int, uint32_t) = nullptr;
 
 namespace {
 
-constexpr int none = -1;
 constexpr uint32_t edge_triggered = 1u << 31;
 constexpr long e_exist = 17, e_noent = 2, e_intr = 4, e_nosys = 38, e_restart = 512;
-atomic<int32_t> g_instance{none};
 atomic<uint32_t> g_no_pwait2{0};
-
-// Programs take the lowest numbers, and close all above some; ours is in nobody's way there, and the table of descriptors
-// that a fork copies does not become larger for it.
-int move_away(int fd) noexcept {
-  uint64_t limit[2] = {};
-  constexpr int nofile = 7;
-  kernel::sys(__NR_prlimit64, 0, nofile, nullptr, static_cast<void*>(limit));
-  constexpr uint64_t usual = 1024, below = 24;
-  uint64_t lowest = limit[0] < usual ? (limit[0] > 2 * below ? limit[0] - below : 0) : usual - below;
-  long moved = kernel::sys(__NR_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
-  if (kernel::is_error(moved)) return fd;
-  kernel::sys(__NR_close, fd);
-  return static_cast<int>(moved);
-}
 
 void take(Found* found, const epoll_event* events, long n) noexcept {
   for (long i = 0; i < n; ++i) {
@@ -47,7 +32,7 @@ void take(Found* found, const epoll_event* events, long n) noexcept {
 void look(Found* found) noexcept {
   epoll_event events[Found::room];
   take(found, events,
-       kernel::sys(__NR_epoll_wait, g_instance.load(relaxed), static_cast<void*>(events), Found::room, 0));
+       kernel::sys(__NR_epoll_wait, number_of(Own::epoll), static_cast<void*>(events), Found::room, 0));
 }
 
 long milliseconds_until(uint64_t deadline) noexcept {
@@ -61,7 +46,7 @@ long milliseconds_until(uint64_t deadline) noexcept {
 // EINTR, and -ERESTART of upcall_blocking_syscall, say that somebody wants the activation.
 void wait(Activation* a, Found* found, uint64_t deadline) noexcept {
   epoll_event events[Found::room];
-  long at = g_instance.load(relaxed), room = Found::room;
+  long at = number_of(Own::epoll), room = Found::room;
   auto to = reinterpret_cast<long>(events);
   if (!g_no_pwait2.load(relaxed)) {
     uint64_t now = deadline == sched::never ? 0 : kernel::now();
@@ -94,15 +79,10 @@ void deliver(Activation* a, const Found& found) noexcept {
 const activation::EventSource g_source = {look, wait, deliver};
 
 int instance() noexcept {
-  int32_t known = g_instance.load(acquire);  // pairs with the exchange below
-  if (known != none) return known;
+  if (int known = number_of(Own::epoll); known != none) return known;
   long made = kernel::sys(__NR_epoll_create1, EPOLL_CLOEXEC);
   if (kernel::is_error(made)) return none;
-  int fd = move_away(static_cast<int>(made));
-  if (!g_instance.compare_exchange_strong(known, fd, acq_rel, acquire)) {  // another thread was faster
-    kernel::sys(__NR_close, fd);
-    return known;
-  }
+  int fd = keep(Own::epoll, static_cast<int>(made));
   activation::g_event_source.store(&g_source, release);  // pairs with look_for_events
   return fd;
 }
@@ -124,25 +104,12 @@ long watch(int descriptor, uint32_t mask, bool known) noexcept {
 
 void unwatch(int descriptor) noexcept {
   epoll_event unused = {};
-  kernel::sys(__NR_epoll_ctl, g_instance.load(relaxed), EPOLL_CTL_DEL, descriptor, &unused);
-}
-
-bool is_own(int descriptor) noexcept { return descriptor != none && descriptor == g_instance.load(relaxed); }
-
-int own_number() noexcept { return g_instance.load(relaxed); }
-
-void give_up_number(int descriptor) noexcept {
-  long moved = kernel::sys(__NR_fcntl, descriptor, F_DUPFD_CLOEXEC, 0);
-  if (kernel::is_error(moved)) return;
-  int32_t mine = descriptor;
-  if (!g_instance.compare_exchange_strong(mine, static_cast<int32_t>(moved), acq_rel, relaxed))
-    kernel::sys(__NR_close, moved);
+  kernel::sys(__NR_epoll_ctl, number_of(Own::epoll), EPOLL_CTL_DEL, descriptor, &unused);
 }
 
 void forget_instance() noexcept {
-  int32_t fd = g_instance.exchange(none, relaxed);
   activation::g_event_source.store(nullptr, relaxed);
-  if (fd != none) kernel::sys(__NR_close, fd);
+  close_own(Own::epoll);
 }
 
 }  // namespace upcall::event

@@ -17,11 +17,6 @@ extern void (*g_descriptor_event)(activation::Activation* a, int descriptor, uin
 // instance has it already, for less. 0 or -errno (EPERM: a kind that never makes anybody wait).
 long watch(int descriptor, uint32_t mask, bool known) noexcept;
 void unwatch(int descriptor) noexcept;
-// Is this descriptor the manager's own? Then the program has none of that number.
-bool is_own(int descriptor) noexcept;
-int own_number() noexcept;  // -1: there is none
-// The program wants that number for itself.
-void give_up_number(int descriptor) noexcept;
 // fork's child: it has none of the parent's.
 void forget_instance() noexcept;
 

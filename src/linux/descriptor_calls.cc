@@ -1,4 +1,5 @@
 // Calls on descriptors, tried without blocking; who would block waits for an event (descriptors.h).
+#include <linux/time_types.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -57,16 +58,40 @@ bool has_room(const Thread* t, const Attempt& call) noexcept {
   return !upcall_load_user32(reinterpret_cast<uint32_t*>((t->rsi + call.wanted - 1) & ~3ul), &value);
 }
 
+// Of a pipe that threads of this process write to between two reads: the first try was in vain the last times, and there are
+// threads to run, one of which may be the writer. The thread waits without a try, for a short time at most: it costs as much as
+// the read itself.
+constexpr uint8_t most_vain = 3;
+constexpr uint64_t longest_untried = 200'000;
+
+bool likely_empty(const Attempt& call) noexcept {
+  const Descriptor* d = call.d;
+  return call.direction == Direction::in && is_pipe(d) && !call.now->again &&
+         d->vain_tries.load(relaxed) >= most_vain && !d->ends.load(relaxed) &&
+         activation::self()->processor->has_work();
+}
+
+void learn(const Attempt& call, uint32_t seen, long r) noexcept {
+  if (call.direction != Direction::in || !is_pipe(call.d)) return;
+  Descriptor* d = call.d;
+  uint8_t vain = d->vain_tries.load(relaxed);
+  if (!call.now->again)
+    d->vain_tries.store(r != -e_again ? 0 : vain < most_vain ? vain + 1 : vain, relaxed);
+  else if (r > 0 && d->waited_untried_at.load(relaxed) == seen + 1)
+    d->vain_tries.store(0, relaxed);  // nobody has written since: a try would have found it
+}
+
 // `attempt` makes the call at once or answers -EAGAIN.
 template <typename F>
 Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
   uint64_t known_deadline = sched::take_restart_deadline(t);
   Descriptor* d = call.d;
-  for (;;) {
+  for (bool untried = likely_empty(call);; untried = false) {
     uint32_t seen = edges(d, call.direction);
     bool empty = known_empty(call, seen);
-    if (!empty) {
+    if (!empty && !untried) {
       long r = attempt();
+      learn(call, seen, r);
       end_try(call.now);
       if (is_for_kernel(d, r) || (r == -e_again && is_shut(call))) {
         t->restart_deadline = known_deadline;
@@ -84,6 +109,7 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
     end_try(call.now);
     know_modes(d, call.fd);
     if (empty && !known_empty(call, seen)) continue;  // it is not to wait
+    if (untried && d->nonblocking.load(relaxed)) continue;
     if (d->nonblocking.load(relaxed) && !call.now->again) {
       ++activation::self()->processor->counters.event_calls;
       return answer(t, -e_again);
@@ -95,6 +121,11 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       if (!known_deadline) known_deadline = kernel::now() + limit;
       t->call_deadline = wait.deadline = known_deadline;
       wait.interrupted = sched::Interrupted::ends;
+    }
+    if (untried) {
+      d->waited_untried_at.store(seen + 1, relaxed);
+      wait.deadline = kernel::now() + longest_untried;
+      wait.timeout_result = call_again;
     }
     bool refused = false;
     Thread* next = wait_for_edge(t, wait, &refused);
@@ -206,9 +237,14 @@ Thread* call_on_handed(Thread* t, Beginning* now) noexcept {
                   static_cast<long>(t->r8),
                   static_cast<long>(t->r9)};
   uint64_t deadline = sched::take_restart_deadline(t);
-  if (t->nr == __NR_epoll_wait && deadline) {
-    uint64_t time = kernel::now();
-    args[3] = deadline > time ? static_cast<long>((deadline - time + 999'999) / 1'000'000) : 0;
+  __kernel_timespec rest;
+  if (t->nr == __NR_epoll_wait || t->nr == __NR_epoll_pwait || t->nr == epoll_pwait2) {
+    uint64_t time = kernel::now(), left = deadline > time ? deadline - time : 0;
+    rest = {static_cast<int64_t>(left / 1'000'000'000u), static_cast<long long>(left % 1'000'000'000u)};
+    if (deadline)
+      args[3] = t->nr == epoll_pwait2 ? reinterpret_cast<long>(&rest)
+                                      : static_cast<long>((left + 999'999) / 1'000'000);
+    args[4] = args[5] = 0;  // the mask is borrowed already
   }
   t->call_deadline = 0;
   Thread* next = activation::blocking_call(t, t->nr, args);

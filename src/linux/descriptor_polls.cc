@@ -81,6 +81,11 @@ uint64_t begin(Thread* t, const DescriptorWait& how) noexcept {
 
 }  // namespace
 
+Descriptor* first_polled(const Thread* t) noexcept {
+  const auto* links = static_cast<const PollLink*>(t->poll_links);
+  return links && links[0].word == (t->wait_word.load(relaxed) | 1) ? links[0].d : nullptr;
+}
+
 uint32_t claim_polls(PollLink* list, Thread** claimed, uint32_t most) noexcept {
   uint32_t n = 0;
   for (PollLink* l = list; l && n < most; l = l->next)

@@ -8,6 +8,8 @@
 
 #include "activation/event_source.h"
 #include "event/epoll.h"
+#include "event/numbers.h"
+#include "event/ring.h"
 #include "kernel/clock.h"
 #include "kernel/memory.h"
 
@@ -248,6 +250,13 @@ bool end_repeat(Thread* t) noexcept {
   return true;
 }
 
+void repeat_after_time(Thread* t) noexcept {
+  Descriptor* d = first_polled(t);
+  begin_repeat(d ? d : known_descriptor(static_cast<int>(t->wait_key >> 2)), t);
+  make_call_again(t);
+  t->restart_deadline = t->call_deadline;
+}
+
 void know_modes(Descriptor* d, int fd) noexcept {
   uint32_t now = g_mode_changes.load(acquire);  // pairs with modes_changed
   FileKind kind = d->kind.load(relaxed);
@@ -361,7 +370,10 @@ void doubt_descriptor(int fd) noexcept {
 void leave_descriptors(uint32_t first, uint32_t last) noexcept { each_known(first, last, leave); }
 void doubt_descriptors(uint32_t first, uint32_t last) noexcept { each_known(first, last, doubt); }
 
-void forget_descriptors() noexcept { event::forget_instance(); }
+void forget_descriptors() noexcept {
+  event::forget_instance();
+  event::forget_ring();
+}
 
 void init_descriptors() noexcept {
   event::g_descriptor_event = on_event;

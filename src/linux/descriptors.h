@@ -48,7 +48,11 @@ struct alignas(64) Descriptor {
   // The count of sharings (g_sharings) when it was made by this process: while that stands no other process has it. 0: it may.
   atomic<uint32_t> alone_since{0};
   atomic<bool> listens{false};  // SO_ACCEPTCONN has been seen
-  atomic<uint64_t> pipe{0};     // of a pipe: which one (inode)
+  // First tries in a row that found a pipe empty; and the count of read edges, plus one, at which a thread began to wait without
+  // one (likely_empty).
+  atomic<uint8_t> vain_tries{0};
+  atomic<uint32_t> waited_untried_at{0};
+  atomic<uint64_t> pipe{0};  // of a pipe: which one (inode)
   // As of that count of changes (g_mode_changes): O_NONBLOCK, time-outs in nanoseconds, 0: none.
   atomic<uint32_t> mode_known{0};
   atomic<bool> nonblocking{false};
@@ -59,6 +63,9 @@ struct alignas(64) Descriptor {
 Descriptor* descriptor(int fd) noexcept;
 // The same if calls of `t` on it may be tried and waited for; else the kernel does that.
 Descriptor* descriptor_for(const Thread* t, int fd) noexcept;
+
+// A wait's answer when its time is over: the call is made again, and finds that out itself.
+inline constexpr long call_again = -e_restart;
 
 // One call that waits. Until when, and what it answers then.
 struct DescriptorWait {
@@ -86,6 +93,8 @@ Thread* wait_for_edges(Thread* t, const DescriptorWait* waits, uint32_t n, bool*
 // Under the bucket's lock: claims threads of that list, so many at most. Each is unlinked (unlink_waiter) without the lock, and
 // makes its call again.
 uint32_t claim_polls(PollLink* list, Thread** claimed, uint32_t most) noexcept;
+// Of a thread that waits so: the first of them. Null: it waits for one alone.
+Descriptor* first_polled(const Thread* t) noexcept;
 // The thread ends; fork's child has no lists that it could be in.
 void end_waits(Thread* t) noexcept;
 void forget_polls(Thread* t) noexcept;
@@ -116,6 +125,8 @@ inline void end_try(Beginning* b) noexcept {
   if (b->tried) b->tried->tries.fetch_sub(1, release);  // pairs with leave
   b->tried = nullptr;
 }
+// A wait's time is over whose answer is call_again.
+void repeat_after_time(Thread* t) noexcept;
 // A handler runs before it could be made again. True: it was to be.
 bool end_repeat(Thread* t) noexcept;
 // For the rest of its time, on a descriptor of its own.
@@ -149,9 +160,13 @@ Thread* sys_close_range(Thread*) noexcept;
 Thread* sys_dup_onto(Thread*) noexcept;
 Thread* sys_setsockopt(Thread*) noexcept;
 Thread* sys_shutdown(Thread*) noexcept;
+Thread* sys_connect(Thread*) noexcept;
 Thread* sys_socket(Thread*) noexcept;
-// What cannot be an event is left to sys_poll and sys_epoll_wait.
+Thread* sys_pipe(Thread*) noexcept;
+// --- readiness.cc: what cannot be an event is left to poll.cc
 Thread* poll_as_event(Thread*) noexcept;
+Thread* ppoll_as_event(Thread*) noexcept;
+Thread* pselect6_as_event(Thread*) noexcept;
 Thread* epoll_as_event(Thread*) noexcept;
 
 }  // namespace upcall::linux_abi

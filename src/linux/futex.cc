@@ -6,7 +6,7 @@
 #include "activation/event_source.h"
 #include "arch/x86_64/cpu.h"
 #include "kernel/clock.h"
-#include "linux/bucket.h"
+#include "linux/descriptors.h"
 
 namespace upcall::linux_abi {
 
@@ -66,7 +66,10 @@ void unlink_waiter(Thread* t) noexcept {
     KeyKind kind = key_kind(t->wait_key);
     if (kind == KeyKind::condition) condition_left(t);
     if (t->wait_key == hook_key()) activation::g_hooked.fetch_sub(1, relaxed);
-    if (kind == KeyKind::descriptor) activation::g_event_waits.fetch_sub(1, relaxed);
+    if (kind == KeyKind::descriptor) {
+      activation::g_event_waits.fetch_sub(1, relaxed);
+      if (t->rax == static_cast<uint64_t>(call_again)) repeat_after_time(t);
+    }
   }
 }
 

@@ -22,6 +22,8 @@ using Handler = Thread* (*)(Thread*);
 inline constexpr long e_perm = 1, e_srch = 3, e_intr = 4, e_2big = 7, e_badf = 9, e_again = 11, e_nomem = 12,
                       e_fault = 14, e_inval = 22, e_pipe = 32, e_nosys = 38, e_timedout = 110,
                       e_canceled = 125, e_restart = 512;
+// Calls that some headers do not have yet.
+inline constexpr int epoll_pwait2 = 441;
 
 inline Thread* answer(Thread* t, long result) noexcept {
   t->rax = static_cast<uint64_t>(result);
@@ -98,6 +100,8 @@ struct Condition {
 Thread* sys_nanosleep(Thread*) noexcept;
 Thread* sys_clock_nanosleep(Thread*) noexcept;
 Thread* sleep_milliseconds(Thread*, uint64_t milliseconds) noexcept;
+// Of a call that is made again for the rest of its time; `remaining_to`: see report_remaining.
+Thread* sleep_for_call(Thread*, uint64_t deadline, uint64_t remaining_to) noexcept;
 // Absolute time of `clock` (nanoseconds) as CLOCK_MONOTONIC. Negative errno in *error.
 uint64_t to_monotonic(int clock, uint64_t absolute) noexcept;
 // Reads a timespec of the program: 0, -EFAULT or -EINVAL.

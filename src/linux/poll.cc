@@ -48,10 +48,6 @@ void limit_timespec(Thread* t, Arguments* args, int n, __kernel_timespec* rest) 
   args->at[n] = reinterpret_cast<long>(rest);
 }
 
-bool lets_something_through(const Thread* t) noexcept {
-  return t->restore_mask && (pending_for(t) & ~t->signals.mask.load(relaxed));
-}
-
 Thread* wait_in_kernel(Thread* t, const Arguments& args) noexcept {
   lend_signals(t);  // a signalfd may be among the descriptors
   return activation::blocking_call(t, t->nr, args.at);
@@ -105,7 +101,7 @@ Thread* sys_io_getevents(Thread* t) noexcept {
 
 Thread* sys_ppoll(Thread* t) noexcept {
   Arguments args(t);
-  t->call_deadline = 0;  // the kernel writes what is left
+  t->call_deadline = t->sleep_rem = 0;  // the kernel writes what is left
   if (t->r10) {
     if (borrow_mask(t, t->r10, t->r8)) return pass(t);
     args.at[3] = args.at[4] = 0;
@@ -122,7 +118,7 @@ Thread* sys_pselect6(Thread* t) noexcept {
   Arguments args(t);
   uint64_t pair[2] = {};
   if (t->r9 && upcall_copy_user(pair, reinterpret_cast<void*>(t->r9), sizeof pair)) return pass(t);
-  t->call_deadline = 0;
+  t->call_deadline = t->sleep_rem = 0;
   if (!pair[0]) return wait_in_kernel(t, args);
   if (borrow_mask(t, pair[0], pair[1])) return pass(t);
   args.at[5] = 0;

@@ -204,6 +204,7 @@ void on_process_signal(int signal, void* raw) noexcept {
 
 long borrow_mask(Thread* t, uint64_t user_mask, uint64_t size) noexcept {
   uint64_t mask;
+  if (t->restore_mask) return 0;  // it has it: the call is made again
   if (size != mask_bytes) return -e_inval;
   if (upcall_load_user64(reinterpret_cast<uint64_t*>(user_mask), &mask)) return -e_fault;
   t->saved_mask = t->signals.mask.load(relaxed);
@@ -218,6 +219,10 @@ void return_mask(Thread* t) noexcept {
   if (!t->restore_mask) return;
   t->restore_mask = false;
   set_mask(t, t->saved_mask);
+}
+
+bool lets_something_through(const Thread* t) noexcept {
+  return t->restore_mask && (pending_for(t) & ~t->signals.mask.load(relaxed));
 }
 
 // SIGPIPE and SIGXFSZ go to the kernel thread that made the call; nobody else would take them.

@@ -174,6 +174,8 @@ Thread* sys_rt_sigreturn(Thread* t) noexcept;
 inline constexpr uint64_t mask_bytes = 8;
 long borrow_mask(Thread* t, uint64_t user_mask, uint64_t size) noexcept;
 void return_mask(Thread* t) noexcept;
+// A signal is pending that only the borrowed mask lets through.
+bool lets_something_through(const Thread* t) noexcept;
 bool after_blocking(Thread* t, long result) noexcept;
 // After a handler with SA_RESTART; signal(7).
 bool restartable(int64_t nr) noexcept;

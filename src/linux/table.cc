@@ -90,7 +90,7 @@ const Entry entries[] = {
     {__NR_ppoll, sys_ppoll},
     {__NR_pselect6, sys_pselect6},
     {__NR_epoll_pwait, sys_epoll_pwait},
-    {441 /* epoll_pwait2 */, sys_epoll_pwait},
+    {epoll_pwait2, sys_epoll_pwait},
     {333 /* io_pgetevents */, sys_io_pgetevents},
     {426 /* io_uring_enter */, sys_io_uring_enter},
     // process
@@ -123,14 +123,32 @@ const Entry entries[] = {
 
 // Descriptors whose threads wait for events (--descriptors events).
 const Entry event_entries[] = {
-    {__NR_read, sys_read},       {__NR_write, sys_write},           {__NR_readv, sys_readv},
-    {__NR_writev, sys_writev},   {__NR_recvfrom, sys_recvfrom},     {__NR_sendto, sys_sendto},
-    {__NR_recvmsg, sys_recvmsg}, {__NR_sendmsg, sys_sendmsg},       {__NR_accept, sys_accept},
-    {__NR_accept4, sys_accept},  {__NR_close, sys_close},           {436 /* close_range */, sys_close_range},
-    {__NR_dup2, sys_dup_onto},   {__NR_dup3, sys_dup_onto},         {__NR_setsockopt, sys_setsockopt},
+    {__NR_read, sys_read},
+    {__NR_write, sys_write},
+    {__NR_readv, sys_readv},
+    {__NR_writev, sys_writev},
+    {__NR_recvfrom, sys_recvfrom},
+    {__NR_sendto, sys_sendto},
+    {__NR_recvmsg, sys_recvmsg},
+    {__NR_sendmsg, sys_sendmsg},
+    {__NR_accept, sys_accept},
+    {__NR_accept4, sys_accept},
+    {__NR_close, sys_close},
+    {436 /* close_range */, sys_close_range},
+    {__NR_dup2, sys_dup_onto},
+    {__NR_dup3, sys_dup_onto},
+    {__NR_setsockopt, sys_setsockopt},
     {__NR_shutdown, sys_shutdown},
+    {__NR_connect, sys_connect},
     {__NR_socket, sys_socket},
-    {__NR_poll, poll_as_event},  {__NR_epoll_wait, epoll_as_event},
+    {__NR_pipe, sys_pipe},
+    {__NR_pipe2, sys_pipe},
+    {__NR_poll, poll_as_event},
+    {__NR_ppoll, ppoll_as_event},
+    {__NR_pselect6, pselect6_as_event},
+    {__NR_epoll_wait, epoll_as_event},
+    {__NR_epoll_pwait, epoll_as_event},
+    {epoll_pwait2, epoll_as_event},
 };
 
 // The processor is free for others meanwhile.

@@ -72,11 +72,12 @@ uint64_t to_monotonic(int clock, uint64_t absolute) noexcept {
 
 void report_remaining(Thread* t) noexcept {
   // Only a sleep that has just been interrupted: an earlier one may have left its pointer.
-  if (!t->sleep_rem || (t->nr != __NR_nanosleep && t->nr != __NR_clock_nanosleep)) return;
+  bool sleeps = t->nr == __NR_nanosleep || t->nr == __NR_clock_nanosleep;
+  if (!t->sleep_rem || (!sleeps && t->nr != __NR_ppoll && t->nr != __NR_pselect6)) return;
   uint64_t now = kernel::now();
   uint64_t left = t->deadline > now ? t->deadline - now : 0;
   timespec ts = {static_cast<time_t>(left / 1'000'000'000u), static_cast<long>(left % 1'000'000'000u)};
-  if (upcall_copy_user(reinterpret_cast<void*>(t->sleep_rem), &ts, sizeof ts))
+  if (upcall_copy_user(reinterpret_cast<void*>(t->sleep_rem), &ts, sizeof ts) && sleeps)
     t->rax = static_cast<uint64_t>(-e_fault);
   t->sleep_rem = 0;
 }
@@ -88,6 +89,11 @@ Thread* sleep_native(Thread* t) noexcept {
 
 Thread* sleep_milliseconds(Thread* t, uint64_t milliseconds) noexcept {
   return sleep_for(t, milliseconds * 1'000'000, 0);
+}
+
+Thread* sleep_for_call(Thread* t, uint64_t deadline, uint64_t remaining_to) noexcept {
+  t->call_deadline = deadline;
+  return sleep_until(t, deadline, remaining_to);
 }
 
 Thread* sys_nanosleep(Thread* t) noexcept {

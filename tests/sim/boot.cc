@@ -128,6 +128,7 @@ Thread* pass(Thread* t) noexcept { sim::fail("system call %ld is passed", t->nr)
 Thread* clone_process(Thread*, unsigned long, const clone_args*) noexcept { sim::fail("a process is made"); }
 bool start_runtime(Thread*) noexcept { return true; }
 void end_waits(Thread*) noexcept {}
+void repeat_after_time(Thread*) noexcept {}
 void report_at_exit() noexcept { sim::fail("the process ends"); }
 extern "C" void upcall_first_thread() noexcept { sim::fail("the runtime is not set up"); }
 void discard_signals(Thread*, uint64_t) noexcept {}
