@@ -66,7 +66,7 @@ constexpr uint64_t longest_untried = 200'000;
 
 bool likely_empty(const Attempt& call) noexcept {
   const Descriptor* d = call.d;
-  return call.direction == Direction::in && is_pipe(d) && !call.now->again &&
+  return call.direction == Direction::in && is_pipe(d) && !call.now->again && !call.now->after_untried &&
          d->vain_tries.load(relaxed) >= most_vain && !d->ends.load(relaxed) &&
          activation::self()->processor->has_work();
 }
@@ -75,10 +75,12 @@ void learn(const Attempt& call, uint32_t seen, long r) noexcept {
   if (call.direction != Direction::in || !is_pipe(call.d)) return;
   Descriptor* d = call.d;
   uint8_t vain = d->vain_tries.load(relaxed);
-  if (!call.now->again)
-    d->vain_tries.store(r != -e_again ? 0 : vain < most_vain ? vain + 1 : vain, relaxed);
-  else if (r > 0 && d->waited_untried_at.load(relaxed) == seen + 1)
-    d->vain_tries.store(0, relaxed);  // nobody has written since: a try would have found it
+  // Nobody has written since: a try would have found it.
+  bool missed = call.now->after_untried && r > 0 && d->waited_untried_at.load(relaxed) == seen + 1;
+  if (missed || (!call.now->again && !call.now->after_untried && r != -e_again))
+    d->vain_tries.store(0, relaxed);
+  else if (r == -e_again && vain < most_vain)
+    d->vain_tries.store(vain + 1, relaxed);
 }
 
 // `attempt` makes the call at once or answers -EAGAIN.
@@ -107,10 +109,10 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       }
     }
     end_try(call.now);
-    know_modes(d, call.fd);
+    // What waits untried asks for the modes when it has tried.
+    if (!untried) know_modes(d, call.fd);
     if (empty && !known_empty(call, seen)) continue;  // it is not to wait
-    if (untried && d->nonblocking.load(relaxed)) continue;
-    if (d->nonblocking.load(relaxed) && !call.now->again) {
+    if (!untried && d->nonblocking.load(relaxed) && !call.now->again) {
       ++activation::self()->processor->counters.event_calls;
       return answer(t, -e_again);
     }
@@ -127,6 +129,7 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       wait.deadline = kernel::now() + longest_untried;
       wait.timeout_result = call_again;
     }
+    t->untried = untried;
     bool refused = false;
     Thread* next = wait_for_edge(t, wait, &refused);
     if (next) return next;

@@ -226,8 +226,11 @@ void note_made(long fd) noexcept {
 
 Beginning begin_call(Thread* t) noexcept {
   Beginning b;
-  b.again = t->repeats;
-  if (b.again) {
+  bool waited = t->repeats;
+  b.after_untried = waited && t->untried;
+  b.again = waited && !t->untried;
+  t->untried = false;
+  if (waited) {
     b.tried = static_cast<Descriptor*>(t->repeats);
     b.tried->tries.fetch_add(1, fenced);  // pairs with leave, which looks for the thread before
     end_repeat(t);
@@ -235,7 +238,7 @@ Beginning begin_call(Thread* t) noexcept {
   if (__builtin_expect(!t->handed.load(relaxed), 1)) return b;
   uint64_t word = t->handed.exchange(0, acquire);                      // pairs with hand_over
   int32_t fd = static_cast<int32_t>(static_cast<uint32_t>(word)) - 1;  // negative: none was free
-  b.is_handed = b.again && word >> 32 == static_cast<uint32_t>(t->wait_word.load(relaxed) >> 1);
+  b.is_handed = waited && word >> 32 == static_cast<uint32_t>(t->wait_word.load(relaxed) >> 1);
   b.handed = fd;
   // Of an earlier call, which a handler has left for good.
   if (!b.is_handed && fd >= 0) kernel::sys(__NR_close, fd);

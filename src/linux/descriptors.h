@@ -111,10 +111,11 @@ void descriptors_shared() noexcept;
 // This number has just been made here.
 void note_made(long fd) noexcept;
 
-// A call on a descriptor begins, or is made again. `again`: it has waited. `handed`: its descriptor has been closed meanwhile,
+// A call on a descriptor begins, or is made again. `again`: it has been tried, and has waited. `handed`: its descriptor has been closed meanwhile,
 // and is this number now, which the call is to close; -1: no number was free.
 struct Beginning {
   bool again = false;
+  bool after_untried = false;  // it has waited, but not tried before
   bool is_handed = false;
   int handed = 0;
   Descriptor* tried = nullptr;

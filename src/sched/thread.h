@@ -110,6 +110,7 @@ struct Thread {
   // linux/descriptors: an edge has ended its wait, and it is to make the call again: for which one. Set by who has claimed
   // the wait, cleared by the thread.
   void* repeats;
+  bool untried;  // and had not made it at all before that wait (descriptor_calls.cc)
   // Closed before it could do so: what that was now, plus one (0: nothing), and above the sequence of the wait.
   atomic<uint64_t> handed;
   void* poll_links;           // linux/descriptor_polls.cc: a page, or null
