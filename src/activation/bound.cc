@@ -15,6 +15,7 @@
 #include <new>
 
 #include "activation/credentials.h"
+#include "activation/event_source.h"
 #include "activation/switch_events.h"
 #include "arch/x86_64/cpu.h"
 #include "base/fence.h"
@@ -181,8 +182,7 @@ bool give_to(Activation* f, Processor* own, Thread* t) noexcept {
   adopt(t, own, f);
   t->state.store(sched::State::ready, relaxed);
   ready_remote(own, t);
-  f->wake.store(1, release);  // pairs with park_wait's exchange
-  kernel::futex_wake(&f->wake, 1);
+  wake_sleeper(f);  // which may be an outpost
   return true;
 }
 

@@ -12,8 +12,8 @@ struct Config {
   uint64_t quantum_ns = 10'000'000;  // 0: no time slices
   activation::Events events = activation::Events::sentinel;
   uint32_t activations = 1024;  // soft cap
-  bool descriptor_events = false;
-  bool pipe_events = false;
+  bool descriptor_events = true;
+  bool pipe_events = true;
   bool share_threads = false;  // beside other programs, processors weigh as much as their threads
   bool symbols = true;         // false: pthread functions are glibc's, on substituted system calls
   bool follow = true;          // into the programs that this one executes
