@@ -109,6 +109,13 @@ static void child(How how, int ready) {
   _exit(1);
 }
 
+// It has said that it is about to, and may still be on its way.
+static void wait_until_it_computes(pid_t pid) {
+  clockid_t clock;
+  CHECK_EQ(clock_getcpuclockid(pid, &clock), 0);
+  for (const int64_t used = now_ns(clock); now_ns(clock) < used + 20 * kMs;) nap(kMs);
+}
+
 int main() {
   if (pipes()) skip("core files go elsewhere here");
   char name[] = "/tmp/abi_core_XXXXXX";
@@ -124,6 +131,7 @@ int main() {
     char byte;
     CHECK_EQ(read(ready[0], &byte, 1), 1);
     nap(3 * kMs);
+    if (how == in_loop) wait_until_it_computes(pid);
     int expected = how == by_fault ? SIGSEGV : how == by_abort ? SIGABRT : SIGQUIT;
     if (how >= in_loop) CHECK_EQ(kill(pid, SIGQUIT), 0);
     const int status = wait_status(pid);

@@ -105,7 +105,7 @@ void add_run(CLI::App& app, RunSettings& run) {
   command
       ->add_option(
           "--descriptors", run.descriptors,
-          "Waiting without a kernel thread each: sockets, events (pipes, too) or calls (none, the default)")
+          "Waiting without a kernel thread each: sockets, events (pipes, too; the default) or calls (none)")
       ->option_text("HOW");
   command
       ->add_option("--share", run.share,

@@ -87,7 +87,7 @@ std::string check_activations(const std::string& source, const std::string& valu
 std::string check_descriptors(const std::string& source, const std::string& value) {
   if (value != "sockets" && value != "events" && value != "calls") {
     refuse(source, value,
-           "sockets (threads wait for sockets without a kernel thread; on trial), events (for pipes, too) or "
+           "sockets (threads wait for sockets without a kernel thread), events (for pipes, too) or "
            "calls (in a call of the kernel's, on a kernel thread each)");
   }
   return value;

@@ -1,0 +1,124 @@
+// abi: threads=6 descriptors=events counters=event_waits:100 timeout=40
+// A pipe between two threads that take turns: the reader has learnt that a try is in vain, and waits without one. What it then does
+// not expect is found out all the same, and soon: data that is there, O_NONBLOCK set here or by another process, the end.
+#include "descriptor.h"
+
+namespace {
+
+// Answers all it gets, until the end.
+pthread_t echo(int in, int out) {
+  return start([=] {
+    char byte;
+    while (read(in, &byte, 1) == 1) put(out, byte);
+    close(out);
+  });
+}
+
+struct Turns {
+  Pair there = pipe_pair(), back = pipe_pair();
+  pthread_t other = echo(there.a, back.b);
+  void take(int n) const {
+    for (int i = 0; i < n; ++i) {
+      const char sent = static_cast<char>('a' + i % 26);
+      put(there.b, sent);
+      CHECK_EQ(get(back.a), sent);
+    }
+  }
+  void end() const {
+    close(there.b);
+    char byte;
+    CHECK_EQ(read(back.a, &byte, 1), 0);  // it has closed its side
+    CHECK_EQ(read(back.a, &byte, 1), 0);
+    join(other);
+    close(there.a), close(back.a);
+  }
+};
+
+// More than is read at once.
+void data_is_there(const Turns& t) {
+  for (int i = 0; i < 20; ++i) {
+    put(t.there.b, '1');
+    put(t.there.b, '2');
+    put(t.there.b, '3');
+    CHECK_EQ(get(t.back.a), '1');
+    nap(kMs / 10);
+    CHECK_EQ(get(t.back.a), '2');
+    CHECK_EQ(get(t.back.a), '3');
+    t.take(5);
+  }
+}
+
+// The same, and the others are about to block in the kernel, or compute, and never write.
+void nobody_writes(const Turns& t) {
+  const Pair silent = pipe_pair();
+  std::atomic<bool> stop{false};
+  const pthread_t computes = start([&] {
+    while (!stop) burn(kMs / 10);
+  });
+  const pthread_t blocks = start([&] {
+    while (!stop) nap(kMs);
+  });
+  for (int i = 0; i < 10; ++i) {
+    t.take(10);
+    put(t.there.b, 'p');
+    put(t.there.b, 'q');
+    CHECK_EQ(get(t.back.a), 'p');
+    nap(2 * kMs);  // 'q' is there now
+    const int64_t begun = now_ns();
+    CHECK_EQ(get(t.back.a), 'q');
+    CHECK(now_ns() - begun < 2'000 * kMs);
+  }
+  stop = true;
+  join(computes);
+  join(blocks);
+  close_both(silent);
+}
+
+void nonblocking(const Turns& t) {
+  char byte;
+  for (const bool other_process : {false, true}) {
+    t.take(20);
+    const pthread_t beside = start([] { burn(5 * kMs); });
+    if (other_process) {
+      const pid_t child = fork();
+      if (child == 0) _exit(fcntl(t.back.a, F_SETFL, O_NONBLOCK) == 0 ? 0 : 1);
+      wait_exit(child, 0);
+    } else {
+      CHECK_EQ(fcntl(t.back.a, F_SETFL, O_NONBLOCK), 0);
+    }
+    CHECK_ERRNO(read(t.back.a, &byte, 1), EAGAIN);
+    CHECK_EQ(fcntl(t.back.a, F_SETFL, 0), 0);
+    join(beside);
+  }
+  t.take(20);
+}
+
+// A signal ends it, or does not.
+void interrupted(const Turns& t) {
+  struct sigaction action = {};
+  static std::atomic<int> handled{0};
+  action.sa_handler = [](int) { ++handled; };
+  CHECK_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  t.take(20);
+  const pthread_t reads = start([&] {
+    char byte;
+    CHECK_ERRNO(read(t.back.a, &byte, 1), EINTR);
+  });
+  settle();
+  CHECK_EQ(pthread_kill(reads, SIGUSR1), 0);
+  join(reads);
+  CHECK_EQ(handled, 1);
+  t.take(20);
+}
+
+}  // namespace
+
+int main() {
+  const Turns t;
+  t.take(100);
+  data_is_there(t);
+  nobody_writes(t);
+  nonblocking(t);
+  interrupted(t);
+  t.end();
+}
