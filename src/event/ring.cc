@@ -28,7 +28,8 @@ struct Ring {
 };
 // Guarded by g_busy.
 Ring g_ring;
-bool g_refused = false;
+// Not again once it was refused, by the kernel, a limit or a filter.
+atomic<bool> g_refused{false};
 // Who finds it taken does without: its owner is in the kernel.
 atomic<uint32_t> g_busy{0};
 
@@ -67,12 +68,19 @@ bool map_all(int fd, const io_uring_params& p) noexcept {
   return true;
 }
 
-// Not again once it was refused, by the kernel, a sandbox or a limit.
+// A filter from before the program began.
+bool is_filtered() noexcept {
+  constexpr int get_seccomp = 21;
+  return kernel::sys(__NR_prctl, get_seccomp, 0, 0, 0, 0) != 0;
+}
+
 int instance() noexcept {
-  if (int known = number_of(Own::ring); known != none || g_refused) return known;
+  if (g_refused.load(relaxed)) return none;
+  if (int known = number_of(Own::ring); known != none) return known;
+  g_refused.store(true, relaxed);
+  if (is_filtered()) return none;
   io_uring_params p = {};
   long made = kernel::sys(__NR_io_uring_setup, room, static_cast<void*>(&p));
-  g_refused = true;
   if (kernel::is_error(made)) return none;
   int fd = static_cast<int>(made);
   constexpr uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL;
@@ -81,7 +89,7 @@ int instance() noexcept {
     kernel::sys(__NR_close, fd);
     return none;
   }
-  g_refused = false;
+  g_refused.store(false, relaxed);
   return keep(Own::ring, fd);
 }
 
@@ -135,7 +143,7 @@ long connect_and_call_off(int socket, uint64_t address, uint32_t length) noexcep
     bool begun = not_taken() < room;
     unmap(&g_ring);
     close_own(Own::ring);
-    g_refused = true;
+    refuse_ring();
     return begun ? -e_inprogress : -e_nosys;
   }
   long r = take_answers(mark);
@@ -150,6 +158,8 @@ long try_connect(int socket, uint64_t address, uint32_t length) noexcept {
   g_busy.store(0, release);
   return r;
 }
+
+void refuse_ring() noexcept { g_refused.store(true, relaxed); }
 
 void forget_ring() noexcept {
   unmap(&g_ring);

@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 
 #include "base/log.h"
+#include "event/ring.h"
 #include "linux/linux.h"
 
 namespace upcall::linux_abi {
@@ -204,6 +205,8 @@ bool may_bind_call(long nr) noexcept {
 }
 
 Thread* sys_bound(Thread* t) noexcept {
+  // Before there is a filter: for this thread, or for all.
+  if (t->nr == __NR_seccomp || (t->nr == __NR_prctl && t->rdi == PR_SET_SECCOMP)) event::refuse_ring();
   if (!binds(t)) return answer(t, call_as_self(t));
   if (!t->bound) {
     Thread* next = activation::bind(t, where_to_bind(t), sys_bound);

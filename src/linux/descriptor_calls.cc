@@ -68,7 +68,7 @@ bool likely_empty(const Attempt& call) noexcept {
   const Descriptor* d = call.d;
   return call.direction == Direction::in && is_pipe(d) && !call.now->again && !call.now->after_untried &&
          d->vain_tries.load(relaxed) >= most_vain && !d->ends.load(relaxed) &&
-         activation::self()->processor->has_work();
+         !d->nonblocking.load(relaxed) && activation::self()->processor->has_work();
 }
 
 void learn(const Attempt& call, uint32_t seen, long r) noexcept {
@@ -79,7 +79,7 @@ void learn(const Attempt& call, uint32_t seen, long r) noexcept {
   bool missed = call.now->after_untried && r > 0 && d->waited_untried_at.load(relaxed) == seen + 1;
   if (missed || (!call.now->again && !call.now->after_untried && r != -e_again))
     d->vain_tries.store(0, relaxed);
-  else if (r == -e_again && vain < most_vain)
+  else if (r == -e_again && vain < most_vain && !d->nonblocking.load(relaxed))
     d->vain_tries.store(vain + 1, relaxed);
 }
 
@@ -93,7 +93,7 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
     bool empty = known_empty(call, seen);
     if (!empty && !untried) {
       long r = attempt();
-      learn(call, seen, r);
+      if (r != -e_again) learn(call, seen, r);
       end_try(call.now);
       if (is_for_kernel(d, r) || (r == -e_again && is_shut(call))) {
         t->restart_deadline = known_deadline;
@@ -116,6 +116,7 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       ++activation::self()->processor->counters.event_calls;
       return answer(t, -e_again);
     }
+    if (!untried && !empty) learn(call, seen, -e_again);
     DescriptorWait wait = {d, call.fd, call.direction, seen};
     uint64_t limit = (call.direction == Direction::in ? d->receive_timeout : d->send_timeout).load(relaxed);
     t->call_deadline = 0;
@@ -228,7 +229,19 @@ struct Pieces {
 
 }  // namespace
 
-// It is closed when the call is over.
+Thread* make_handed_call(Thread* t, const long args[6], HandedCall* call) noexcept {
+  t->call_deadline = 0;
+  t->handed_call = call;
+  return activation::blocking_call(t, t->nr, args);
+}
+
+void end_handed_call(Thread* t) noexcept {
+  const auto* call = static_cast<const HandedCall*>(t->handed_call);
+  t->handed_call = nullptr;
+  if (call->bytes) upcall_copy_user(call->user, call->own, call->bytes);
+  kernel::sys(__NR_close, call->fd);
+}
+
 Thread* call_on_handed(Thread* t, Beginning* now) noexcept {
   end_try(now);
   int fd = now->handed;
@@ -247,12 +260,12 @@ Thread* call_on_handed(Thread* t, Beginning* now) noexcept {
     if (deadline)
       args[3] = t->nr == epoll_pwait2 ? reinterpret_cast<long>(&rest)
                                       : static_cast<long>((left + 999'999) / 1'000'000);
-    args[4] = args[5] = 0;  // the mask is borrowed already
+    // Given back if a signal was looked at meanwhile.
+    if (t->nr != __NR_epoll_wait && t->r8) signals::borrow_mask(t, t->r8, t->r9);
+    args[4] = args[5] = 0;
   }
-  t->call_deadline = 0;
-  Thread* next = activation::blocking_call(t, t->nr, args);
-  kernel::sys(__NR_close, fd);
-  return next;
+  HandedCall call = {fd};
+  return make_handed_call(t, args, &call);
 }
 
 Thread* sys_read(Thread* t) noexcept {

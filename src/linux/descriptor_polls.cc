@@ -69,6 +69,7 @@ uint64_t begin(Thread* t, const DescriptorWait& how) noexcept {
   constexpr uint64_t beyond_descriptors = 1ull << 40;
   t->wait_key = key_of((beyond_descriptors | t->slot) << 2, KeyKind::descriptor);
   t->wait_bits = 0;
+  t->rax = 0;  // until somebody ends the wait: unlink_waiter looks at it
   t->timeout_result = how.timeout_result;
   t->interrupted_call = how.interrupted;
   Bucket& b = bucket_of(t->wait_key);

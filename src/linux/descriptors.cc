@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <new>
 
@@ -49,27 +48,6 @@ struct PipeReader {
 };
 PipeReader g_pipe_readers[256];
 PipeReader& pipe_reader(uint64_t pipe) noexcept { return g_pipe_readers[pipe % 256]; }
-
-int socket_option(int fd, int option) noexcept {
-  int value = 0;
-  uint32_t size = sizeof value;
-  return kernel::sys(__NR_getsockopt, fd, SOL_SOCKET, option, &value, &size) ? -1 : value;
-}
-
-FileKind kind_of(Descriptor* d, int fd) noexcept {
-  struct stat st;
-  if (kernel::sys(__NR_fstat, fd, static_cast<void*>(&st))) return FileKind::unknown;
-  d->pipe.store(S_ISFIFO(st.st_mode) ? st.st_ino : 0, relaxed);
-  if (S_ISFIFO(st.st_mode)) return activation::g_runtime.pipe_events ? FileKind::pipe : FileKind::other;
-  if (!S_ISSOCK(st.st_mode)) return FileKind::other;
-  if (socket_option(fd, SO_RCVLOWAT) != 1) return FileKind::other;  // a read waits for more than a byte
-  int domain = socket_option(fd, SO_DOMAIN);
-  if (domain == AF_UNIX)
-    return socket_option(fd, SO_TYPE) == SOCK_DGRAM ? FileKind::datagrams : FileKind::local;
-  if (domain != AF_INET && domain != AF_INET6) return FileKind::other;
-  constexpr int tcp = 6;
-  return socket_option(fd, SO_PROTOCOL) == tcp ? FileKind::tcp : FileKind::socket;
-}
 
 uint64_t socket_timeout(int fd, int option) noexcept {
   int64_t tv[2] = {};
@@ -138,6 +116,11 @@ void on_event(Activation* a, int fd, uint32_t mask) noexcept {
   if (mask & (event::writable | event::hung_up | event::failed)) release_waiters(a, d, Direction::out);
 }
 
+bool is_known(const Descriptor* d) noexcept {
+  return d->kind.load(relaxed) != FileKind::unknown || d->tells.load(relaxed) != Tells::unknown ||
+         d->watched.load(relaxed);
+}
+
 // As of a number that nobody has used. What is forgotten too much is found out again.
 void start_over(Descriptor* d) noexcept {
   d->uses.fetch_add(1, acq_rel);  // pairs with be_watched
@@ -149,6 +132,7 @@ void start_over(Descriptor* d) noexcept {
   d->mode_known.store(0, relaxed);
   d->alone_since.store(0, relaxed);
   d->listens.store(false, relaxed);
+  d->tells.store(Tells::unknown, relaxed);
 }
 
 // What the number stands for, under another one, for a thread that has waited for it and does not run: closing the number must
@@ -178,18 +162,23 @@ void leave(Descriptor* d, int fd) noexcept {
   bool more;
   do {
     WakeList waited;
-    for (Side& s : d->side) {
-      if (!s.waiting.head) continue;
-      LockGuard guard(s.waiting.lock);
-      take_waiters(d, s.waiting, &waited);
-    }
+    for (Side& s : d->side)
+      // Whoever has claimed one of them takes it out at once, and may have it make its call again.
+      for (uint32_t i = 0; s.waiting.head; ++i) {
+        {
+          LockGuard guard(s.waiting.lock);
+          take_waiters(d, s.waiting, &waited);
+        }
+        if (s.waiting.head) wait_step(i);
+      }
     // After that: whoever an event has been faster with is among them.
     if (d->released.load(fenced)) hand_over_released(d, fd);
     more = false;
     for (uint32_t i = 0; d->tries.load(acquire); ++i, more = true) wait_step(i);
     make_calls_again(activation::self(), waited);
   } while (more);
-  if (d->kind.load(relaxed) != FileKind::unknown || d->watched.load(relaxed)) start_over(d);
+  d->alone_since.store(0, relaxed);
+  if (is_known(d)) start_over(d);
 }
 
 }  // namespace
@@ -220,8 +209,10 @@ void modes_changed() noexcept { g_mode_changes.fetch_add(1, release); }  // pair
 void descriptors_shared() noexcept { g_sharings.fetch_add(1, relaxed); }
 
 void note_made(long fd) noexcept {
-  if (Descriptor* d = kernel::is_error(fd) ? nullptr : descriptor(static_cast<int>(fd)))
-    d->alone_since.store(g_sharings.load(relaxed), relaxed);
+  Descriptor* d = kernel::is_error(fd) ? nullptr : descriptor(static_cast<int>(fd));
+  if (!d) return;
+  d->alone_since.store(g_sharings.load(relaxed), relaxed);
+  d->tells.store(Tells::again, relaxed);
 }
 
 Beginning begin_call(Thread* t) noexcept {
@@ -307,6 +298,7 @@ Thread* wait_for_edge(Thread* t, const DescriptorWait& wait, bool* refused) noex
     if (edges(wait.d, wait.direction) != wait.seen) return nullptr;
     t->wait_key = key_of(static_cast<uint64_t>(wait.fd) << 2, KeyKind::descriptor);
     t->wait_bits = 0;
+    t->rax = 0;  // until somebody ends the wait: unlink_waiter looks at it
     t->timeout_result = wait.timeout_result;
     t->interrupted_call = wait.interrupted;
     activation::g_event_waits.fetch_add(1, relaxed);
@@ -343,7 +335,8 @@ void release(Descriptor* d) noexcept {
 
 // An edge is counted in any case: whoever has tried the file that is gone, and is about to wait, looks again.
 void doubt(Descriptor* d, int) noexcept {
-  if (d->kind.load(relaxed) != FileKind::unknown || d->watched.load(relaxed)) start_over(d);
+  d->alone_since.store(0, relaxed);
+  if (is_known(d)) start_over(d);
   if (!d->uses.load(relaxed)) return;  // never known
   Activation* a = activation::self();
   for (Direction direction : directions) release_waiters(a, d, direction);

@@ -23,6 +23,10 @@ enum class FileKind : uint8_t {
 // A thread that waits for several descriptors, in the list of one of them (descriptor_polls.cc). Guarded by the bucket's lock.
 struct PollLink;
 
+// poll(2) answers the same each time until something has been done about it (`again`), or tells its caller once what it has not
+// told it yet, which may be our epoll instance: files of /proc/self, perf events. `unknown`: not found out.
+enum class Tells : uint8_t { unknown, again, once };
+
 enum class Direction : uint8_t { in, out };
 
 // Who waits to read, or to write.
@@ -41,6 +45,7 @@ struct alignas(64) Descriptor {
   // Its end has been seen, or urgent data: a short read says nothing any more.
   atomic<uint32_t> ends{0};
   atomic<FileKind> kind{FileKind::unknown};
+  atomic<Tells> tells{Tells::unknown};
   atomic<uint32_t> watched{0};   // the mask that the event source has
   atomic<uint32_t> uses{0};      // counts files that the number has stood for
   atomic<uint32_t> released{0};  // threads that are to make their calls again
@@ -102,6 +107,12 @@ void forget_polls(Thread* t) noexcept;
 // The caller has written to this pipe: who waits here for it is told at once, not by an event.
 void wake_pipe_readers(const Descriptor* written) noexcept;
 
+// --- descriptor_kinds.cc
+FileKind kind_of(Descriptor* d, int fd) noexcept;
+// It may be waited for by edges, and then be asked.
+bool tells_again(int fd) noexcept;
+Thread* sys_epoll_ctl(Thread*) noexcept;
+
 // Reads anew what is not known: O_NONBLOCK and time-outs.
 void know_modes(Descriptor* d, int fd) noexcept;
 // Some descriptor's modes have changed. After the change: what was read before is read again.
@@ -132,6 +143,16 @@ void repeat_after_time(Thread* t) noexcept;
 bool end_repeat(Thread* t) noexcept;
 // For the rest of its time, on a descriptor of its own.
 Thread* call_on_handed(Thread* t, Beginning* now) noexcept;
+// A call that may block, on a descriptor that is closed when it is over. `own`: what it fills in for the program's `user`.
+struct HandedCall {
+  int fd;
+  const void* own = nullptr;
+  void* user = nullptr;
+  size_t bytes = 0;
+};
+Thread* make_handed_call(Thread* t, const long args[6], HandedCall* call) noexcept;
+// When the kernel has answered, before anybody else may run the thread.
+void end_handed_call(Thread* t) noexcept;
 
 // The number is about to be closed. Threads that wait for what it stands for are given descriptors of their own before.
 void leave_descriptor(int fd) noexcept;

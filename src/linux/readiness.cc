@@ -20,7 +20,7 @@ class Awaited {
  public:
   bool add(int fd, Direction direction) noexcept {
     Descriptor* d = event::is_own(fd) ? nullptr : descriptor(fd);
-    if (!d || n == most_polled) return false;
+    if (!d || n == most_polled || !tells_again(fd)) return false;
     waits[n++] = {d, fd, direction, 0, sched::never, call_again, sched::Interrupted::ends};
     return true;
   }
@@ -51,6 +51,10 @@ struct Limit {
   bool set_timespec(const Thread* t, uint64_t user) noexcept {
     uint64_t ns;
     if (!user) return true;
+    if (t->restart_deadline) {  // what the program has there may have been changed by us
+      set(t, 1);
+      return true;
+    }
     if (read_timespec(reinterpret_cast<void*>(user), &ns)) return false;
     set(t, ns);
     return true;
@@ -77,12 +81,14 @@ Thread* end_by_signal(Thread* t) noexcept {
 // cannot be watched, the kernel is to wait.
 template <typename F, typename G>
 Thread* wait_for_any(Thread* t, Awaited* on, const Limit& limit, F look, G finish) noexcept {
+  t->call_deadline = limit.is_set ? limit.deadline : 0;
+  t->sleep_rem = reinterpret_cast<uint64_t>(limit.left_to);
   for (;;) {
     on->note_edges();
     long r = look();
     if (r == -e_intr) continue;  // the reserved signal: a look does not wait, but says so
     if (r || limit.is_over()) {
-      t->restart_deadline = t->call_deadline = 0;
+      t->restart_deadline = t->call_deadline = t->sleep_rem = 0;
       if (limit.left_to) limit.tell_rest();
       ++activation::self()->processor->counters.event_calls;
       signals::return_mask(t);
@@ -90,8 +96,6 @@ Thread* wait_for_any(Thread* t, Awaited* on, const Limit& limit, F look, G finis
     }
     if (signals::lets_something_through(t)) return end_by_signal(t);
     t->restart_deadline = 0;
-    t->call_deadline = limit.is_set ? limit.deadline : 0;
-    t->sleep_rem = reinterpret_cast<uint64_t>(limit.left_to);
     on->waits[0].deadline = limit.deadline;
     bool refused = false;
     Thread* next =
@@ -150,11 +154,8 @@ Thread* poll_handed(Thread* t, int fd) noexcept {
   long left = static_cast<int32_t>(t->rdx);
   if (deadline) left = deadline > now ? static_cast<long>((deadline - now + 999'999) / 1'000'000) : 0;
   const long args[6] = {reinterpret_cast<long>(&own), 1, left};
-  t->call_deadline = 0;
-  Thread* next = activation::blocking_call(t, t->nr, args);
-  upcall_copy_user(&user->revents, &own.revents, sizeof own.revents);
-  kernel::sys(__NR_close, fd);
-  return next;
+  HandedCall call = {fd, &own.revents, &user->revents, sizeof own.revents};
+  return make_handed_call(t, args, &call);
 }
 
 // Null: go on. Else the call has been made on what its number stood for.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "kernel/futex.h"
 #include "kernel/memory.h"
+#include "linux/descriptors.h"
 
 namespace upcall::linux_abi::signals {
 
@@ -225,8 +226,10 @@ bool lets_something_through(const Thread* t) noexcept {
   return t->restore_mask && (pending_for(t) & ~t->signals.mask.load(relaxed));
 }
 
+namespace {
+
 // SIGPIPE and SIGXFSZ go to the kernel thread that made the call; nobody else would take them.
-bool after_blocking(Thread* t, long result) noexcept {
+bool settle_call(Thread* t, long result) noexcept {
   if (t->lent) take_back_signals(t);
   bool interrupted = result == -e_intr || result == -e_restart;
   if (!interrupted) return_mask(t);
@@ -265,6 +268,14 @@ bool after_blocking(Thread* t, long result) noexcept {
   }
   lend_signals(t);
   return false;
+}
+
+}  // namespace
+
+bool after_blocking(Thread* t, long result) noexcept {
+  bool over = settle_call(t, result);
+  if (over && t->handed_call) end_handed_call(t);
+  return over;
 }
 
 Thread* wait_for_signal(Thread* t, uint64_t sigwait_set, uint64_t deadline) noexcept {

@@ -26,9 +26,9 @@ Thread* sys_fcntl(Thread* t) noexcept {
   auto command = static_cast<uint32_t>(t->rsi);
   constexpr uint32_t setfl = 4;
   if (command == setfl) {
-    Thread* next = activation::uninterrupted_call(t);
+    pass(t);  // does not wait, and what it changes must be known before the thread goes on anywhere
     modes_changed();
-    return next;
+    return t;
   }
   if (is_owner_call(static_cast<int32_t>(command))) return sys_file_owner(t);
   return command == setlkw || command == ofd_setlkw ? may_block(t) : activation::uninterrupted_call(t);
@@ -121,6 +121,11 @@ const Entry entries[] = {
     {__NR_setgroups, sys_set_ids},
 };
 
+Thread* sys_sendmmsg(Thread* t) noexcept {
+  descriptors_shared();  // perhaps some are in it
+  return may_block(t);
+}
+
 // Descriptors whose threads wait for events (--descriptors events).
 const Entry event_entries[] = {
     {__NR_read, sys_read},
@@ -143,6 +148,8 @@ const Entry event_entries[] = {
     {__NR_socket, sys_socket},
     {__NR_pipe, sys_pipe},
     {__NR_pipe2, sys_pipe},
+    {__NR_epoll_ctl, sys_epoll_ctl},
+    {__NR_sendmmsg, sys_sendmmsg},
     {__NR_poll, poll_as_event},
     {__NR_ppoll, ppoll_as_event},
     {__NR_pselect6, pselect6_as_event},

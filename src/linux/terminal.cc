@@ -109,9 +109,10 @@ Thread* sys_ioctl(Thread* t) noexcept {
       return answer(t, r);
     }
   }
-  Thread* next = activation::blocking_call(t);
-  if (number == fionbio) modes_changed();
-  return next;
+  if (number != fionbio) return activation::blocking_call(t);
+  pass(t);  // as F_SETFL
+  modes_changed();
+  return t;
 }
 
 }  // namespace upcall::linux_abi

@@ -75,7 +75,7 @@ void report_remaining(Thread* t) noexcept {
   bool sleeps = t->nr == __NR_nanosleep || t->nr == __NR_clock_nanosleep;
   if (!t->sleep_rem || (!sleeps && t->nr != __NR_ppoll && t->nr != __NR_pselect6)) return;
   uint64_t now = kernel::now();
-  uint64_t left = t->deadline > now ? t->deadline - now : 0;
+  uint64_t left = t->call_deadline > now ? t->call_deadline - now : 0;
   timespec ts = {static_cast<time_t>(left / 1'000'000'000u), static_cast<long>(left % 1'000'000'000u)};
   if (upcall_copy_user(reinterpret_cast<void*>(t->sleep_rem), &ts, sizeof ts) && sleeps)
     t->rax = static_cast<uint64_t>(-e_fault);

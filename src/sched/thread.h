@@ -113,6 +113,8 @@ struct Thread {
   bool untried;  // and had not made it at all before that wait (descriptor_calls.cc)
   // Closed before it could do so: what that was now, plus one (0: nothing), and above the sequence of the wait.
   atomic<uint64_t> handed;
+  void*
+      handed_call;  // while it makes a call on what it was given: linux/descriptor_calls.cc, on its activation's stack
   void* poll_links;           // linux/descriptor_polls.cc: a page, or null
   long call_done;             // bytes that the call has moved before the kernel was left to move the rest
   uint64_t call_deadline;     // of a call that asks for a time from now on, else 0
