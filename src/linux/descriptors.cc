@@ -258,11 +258,12 @@ void know_modes(Descriptor* d, int fd) noexcept {
   bool alone = d->alone_since.load(relaxed) == g_sharings.load(relaxed);
   if (alone && d->mode_known.load(relaxed) == now) return;
   long flags = kernel::sys(__NR_fcntl, fd, F_GETFL);
-  d->nonblocking.store(flags >= 0 && (flags & O_NONBLOCK), relaxed);
-  bool is_socket = kind != FileKind::pipe;
+  bool nonblocking = flags >= 0 && (flags & O_NONBLOCK);
+  d->nonblocking.store(nonblocking, relaxed);
+  bool has_timeouts = kind != FileKind::pipe && !nonblocking;
   constexpr int receive = 20, send = 21;  // SO_RCVTIMEO_OLD, SO_SNDTIMEO_OLD
-  d->receive_timeout.store(is_socket ? socket_timeout(fd, receive) : 0, relaxed);
-  d->send_timeout.store(is_socket ? socket_timeout(fd, send) : 0, relaxed);
+  d->receive_timeout.store(has_timeouts ? socket_timeout(fd, receive) : 0, relaxed);
+  d->send_timeout.store(has_timeouts ? socket_timeout(fd, send) : 0, relaxed);
   d->mode_known.store(now, relaxed);
 }
 

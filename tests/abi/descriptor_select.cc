@@ -1,6 +1,7 @@
 // abi: threads=12 descriptors=events counters=event_waits:12 timeout=40
 // The calls that wait under a mask or a time-out of their own: select, pselect, ppoll, epoll_pwait, epoll_pwait2. What they find, what
 // is left of the time, and which signals end them.
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -186,6 +187,77 @@ void select_alone() {
   join(sleeps);
 }
 
+// What an earlier call was to be told of the time is not written by a later one.
+void told_once(const Pair& p) {
+  timespec time = in_ms(20'000);
+  put(p.b, 'x');
+  CHECK_EQ(by_ppoll(p.a, &time, nullptr), 1);
+  const pthread_t puts = start([&] { settle(), put(p.b, 'y'); });
+  CHECK_EQ(get(p.a), 'x');
+  CHECK_EQ(by_ppoll(p.a, &time, nullptr), 1);
+  join(puts);
+  CHECK_EQ(get(p.a), 'y');
+  const sigset_t blocked = only(SIGUSR1);
+  sigset_t open;
+  sigemptyset(&open);
+  CHECK_EQ(pthread_sigmask(SIG_BLOCK, &blocked, nullptr), 0);
+  CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+  time = {111, 222};
+  CHECK_ERRNO(by_ppoll(p.a, nullptr, &open), EINTR);
+  CHECK(time.tv_sec == 111 && time.tv_nsec == 222);
+  CHECK_EQ(pthread_sigmask(SIG_SETMASK, &open, nullptr), 0);
+}
+
+// Waits whose signal is gone when they look go on for the rest of their time.
+void signal_taken_back(const Pair& p) {
+  const auto waits = [&](auto wait) {
+    const pthread_t waiting = start([&] {
+      const int64_t begun = now_ns();
+      const int answered = wait();
+      // The kernel leaves it open which of the two.
+      if (answered == 0)
+        CHECK(now_ns() - begun >= 300 * kMs);
+      else
+        CHECK_EQ(answered, -1);
+    });
+    nap(50 * kMs);
+    CHECK_EQ(pthread_kill(waiting, SIGUSR2), 0);
+    signal(SIGUSR2, SIG_IGN);
+    join(waiting);
+    signal(SIGUSR2, [](int) {});
+  };
+  waits([] {
+    timeval time = {0, 300'000};
+    return select(0, nullptr, nullptr, nullptr, &time);
+  });
+  waits([&] {
+    timespec time = in_ms(300);
+    return by_pselect6(p.a, &time, nullptr);
+  });
+}
+
+// What a wait of another kind has answered does not matter to the next one.
+void after_a_semaphore(const Pair& p) {
+  const Pair q = pipe_pair();
+  sem_t semaphore;
+  CHECK_EQ(sem_init(&semaphore, 0, 0), 0);
+  const pthread_t waits = start([&] {
+    while (sem_wait(&semaphore) != 0) CHECK_EQ(errno, EINTR);
+    pollfd asked[2] = {{p.a, POLLIN, 0}, {q.a, POLLIN, 0}};
+    CHECK_EQ(poll(asked, 2, 20'000), 1);
+    CHECK_EQ(asked[0].revents, POLLIN);
+  });
+  nap(20 * kMs);
+  CHECK_EQ(pthread_kill(waits, SIGUSR2), 0);
+  signal(SIGUSR2, SIG_IGN);
+  CHECK_EQ(sem_post(&semaphore), 0);
+  nap(20 * kMs);
+  put(p.b, 'x');
+  join(waits);
+  CHECK_EQ(get(p.a), 'x');
+  close_both(q);
+}
+
 void wrong_arguments() {
   const Pair p = pipe_pair();
   fd_set reads;
@@ -250,6 +322,10 @@ int main() {
     g_handled = 0;
     if (way.masks) masked(way, p);
   }
+  told_once(p);
+  signal(SIGUSR2, [](int) {});
+  signal_taken_back(p);
+  after_a_semaphore(p);
   close_both(p);
   select_alone();
   sets();

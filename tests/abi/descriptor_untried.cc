@@ -93,6 +93,50 @@ void nonblocking(const Turns& t) {
   t.take(20);
 }
 
+// Somebody who asks again and again keeps the processor while others compute.
+void never_gives_way() {
+  const Pair p = pipe_pair();
+  CHECK_EQ(fcntl(p.a, F_SETFL, O_NONBLOCK), 0);
+  std::atomic<bool> stop{false};
+  const pthread_t computes = start([&] {
+    while (!stop) burn(kMs / 10);
+  });
+  char byte;
+  int64_t used = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+  for (int i = 0; i < 2000; ++i) CHECK_ERRNO(read(p.a, &byte, 1), EAGAIN);
+  used = now_ns(CLOCK_PROCESS_CPUTIME_ID) - used;
+  // A turn of the other one each time would be 2,000 slices of 100 us at least.
+  CHECK(used < 150 * kMs);
+  stop = true;
+  join(computes);
+  close_both(p);
+}
+
+// The number of a pipe of our own, which another process has never had, comes to stand for one that is shared.
+void number_of_its_own() {
+  const Pair shared = pipe_pair();
+  const pid_t child = fork();
+  if (child == 0) {
+    nap(100 * kMs);
+    _exit(fcntl(shared.a, F_SETFL, O_NONBLOCK) == 0 ? 0 : 1);
+  }
+  const Pair unused = pipe_pair();
+  close_both(unused);
+  const int again = dup(shared.a);
+  const pthread_t reads = start([=] {
+    CHECK_EQ(get(again), 'x');
+    nap(150 * kMs);
+    char byte;
+    CHECK_ERRNO(read(again, &byte, 1), EAGAIN);
+  });
+  nap(20 * kMs);
+  put(shared.b, 'x');
+  join(reads);
+  wait_exit(child, 0);
+  close(again);
+  close_both(shared);
+}
+
 // A signal ends it, or does not.
 void interrupted(const Turns& t) {
   struct sigaction action = {};
@@ -119,6 +163,8 @@ int main() {
   data_is_there(t);
   nobody_writes(t);
   nonblocking(t);
+  never_gives_way();
+  number_of_its_own();
   interrupted(t);
   t.end();
 }
