@@ -1,4 +1,4 @@
-// abi: threads=18 upcalls=3
+// abi: threads=18 upcalls=1
 // poll, ppoll, select, epoll_wait and reads from an event file and a timer file leave the processor to others.
 #include <poll.h>
 #include <sys/epoll.h>
