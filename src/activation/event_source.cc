@@ -23,8 +23,12 @@ constexpr uint64_t cycles_between_looks = 500'000;
 atomic<uint32_t> g_watcher{0};
 // Same, of the outpost.
 atomic<uint32_t> g_outpost{0};
+// TSC of the last event that an outpost has told a waiting thread of.
+atomic<uint64_t> g_outpost_of_use{0};
 // Processors that have switched more often than so since the last event look themselves: an outpost is of no use.
 constexpr uint64_t switches_between_events = 8;
+// So many events in a row for which nobody waited: who finds its data at the first try leaves one behind.
+constexpr uint32_t most_in_vain = 8;
 
 // What the processors have done, as far as an outpost has to know.
 struct Activity {
@@ -61,7 +65,7 @@ void deliver_as_guest(Activation* a, const Found& found) noexcept {
   deliver_events(a, found);
   a->outside = false;
   for (uint32_t i = 0; i < g_runtime.processors; ++i)
-    if (g_runtime.processor[i].has_work()) preempt_for_woken(&g_runtime.processor[i]);
+    if (g_runtime.processor[i].inbox.load(relaxed)) preempt_for_woken(&g_runtime.processor[i]);
 }
 
 uint32_t look_for_events(Activation* a) noexcept {
@@ -96,6 +100,12 @@ void sleep_or_watch(Activation* a, uint64_t deadline, Found* found) noexcept {
   g_watcher.store(0, release);  // pairs with the next watcher's exchange
 }
 
+bool wants_outpost(const Processor* p) noexcept {
+  // Some 10 ms.
+  constexpr uint64_t lately = 25'000'000;
+  return p->same_ticks || arch::tsc() - g_outpost_of_use.load(relaxed) < lately;
+}
+
 bool has_outpost() noexcept { return g_outpost.load(relaxed) != 0; }
 
 void watch_as_outpost(Activation* a) noexcept {
@@ -103,7 +113,9 @@ void watch_as_outpost(Activation* a) noexcept {
   if (g_outpost.compare_exchange_strong(nobody, a->index + 1, acq_rel, relaxed)) {
     take_monitor_class();  // when an event comes it has the CPU at once
     Activity last = Activity::now();
-    while (!a->wake.load(relaxed) && events_awaited()) {
+    uint32_t in_vain = 0;
+    // Also while nobody waits: whoever has just been told of an event is about to wait for the next one.
+    while (!a->wake.load(relaxed)) {
       Found found;
       watch(a, sched::never, &found);
       if (!found.count) continue;
@@ -112,9 +124,11 @@ void watch_as_outpost(Activation* a) noexcept {
       deliver_as_guest(a, found);
       Activity now = Activity::now();
       // Of use while somebody computes: nobody else has looked, and somebody has waited.
-      if (now.switches - last.switches > switches_between_events || now.sleeps != last.sleeps ||
-          g_event_releases.load(relaxed) == released)
-        break;
+      in_vain = g_event_releases.load(relaxed) == released ? in_vain + 1 : 0;
+      bool of_use = now.switches - last.switches <= switches_between_events && now.sleeps == last.sleeps &&
+                    in_vain <= most_in_vain;
+      g_outpost_of_use.store(of_use ? arch::tsc() : 0, relaxed);
+      if (!of_use) break;
       last = now;
     }
     take_activation_class();

@@ -54,6 +54,8 @@ void deliver_as_guest(Activation* a, const Found& found) noexcept;
 // none is parked yet. activation.cc
 bool send_outpost(Processor* p) noexcept;
 bool has_outpost() noexcept;
+// Of a processor that runs a thread: it has computed for a tick, or an outpost has just been of use and was needed elsewhere.
+bool wants_outpost(const Processor* p) noexcept;
 // Of that activation, instead of sleeping: until a->wake is set, or it is not worth it any more.
 void watch_as_outpost(Activation* a) noexcept;
 // Sets a->wake and has the activation look at it.

@@ -198,7 +198,7 @@ bool mind_events(uint64_t now) noexcept {
       kick(p);  // it will watch
       return true;
     }
-    if (state == Owner::running && p->same_ticks) computing = p;
+    if (state == Owner::running && wants_outpost(p)) computing = p;
   }
   if (computing && !has_outpost()) send_outpost(computing);
   if (look_for_events(g_monitor)) {

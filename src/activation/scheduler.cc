@@ -342,7 +342,7 @@ void ready(Thread* t) noexcept {
 // A thread comes back to a processor that another one computes on: as the kernel does, it goes first. Bounded, since a
 // stop costs some microseconds.
 void preempt_for_woken(Processor* p) noexcept {
-  constexpr uint64_t cycles_between = 100'000;
+  constexpr uint64_t cycles_between = 20'000;
   uint64_t t = arch::tsc();
   if (!g_runtime.quantum || t - p->last_woken_preemption.load(relaxed) < cycles_between) return;
   p->last_woken_preemption.store(t, relaxed);
