@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 
+#include "event/epoll.h"
 #include "linux/descriptors.h"
 
 namespace upcall::linux_abi {
@@ -138,13 +139,14 @@ bool tells_again(int fd) noexcept {
 Thread* sys_epoll_ctl(Thread* t) noexcept {
   constexpr uint64_t add = 1;
   auto at = static_cast<int>(t->rdi), fd = static_cast<int>(t->rdx);
-  pass(t);
   // What is not known of the instance is found out when somebody waits for it.
-  Descriptor* d = t->rsi == add && !t->rax ? descriptor(at) : nullptr;
-  if (!d || d->tells.load(relaxed) != Tells::again || tells_again(fd)) return t;
+  Descriptor* d = t->rsi == add ? descriptor(at) : nullptr;
+  if (!d || d->tells.load(relaxed) != Tells::again || tells_again(fd)) return pass(t);
   d->tells.store(Tells::once, relaxed);
-  release_descriptor(at);  // the kernel is to wait from now on
-  return t;
+  // The kernel is to wait from now on, and our instance not to look there.
+  if (d->watched.exchange(0, relaxed)) event::unwatch(at);
+  release_descriptor(at);
+  return pass(t);
 }
 
 }  // namespace upcall::linux_abi

@@ -331,7 +331,7 @@ namespace {
 void release(Descriptor* d) noexcept {
   Activation* a = activation::self();
   for (Direction direction : directions)
-    if (d->of(direction).has_waiters()) release_waiters(a, d, direction);
+    release_waiters(a, d, direction);  // an edge in any case: for who is about to wait
 }
 
 // An edge is counted in any case: whoever has tried the file that is gone, and is about to wait, looks again.

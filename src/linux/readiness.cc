@@ -4,6 +4,7 @@
 #include <linux/time_types.h>
 #include <poll.h>
 
+#include "event/epoll.h"
 #include "event/numbers.h"
 #include "kernel/clock.h"
 #include "linux/descriptors.h"
@@ -27,6 +28,16 @@ class Awaited {
   // Before the kernel is asked.
   void note_edges() noexcept {
     for (uint32_t i = 0; i < n; ++i) waits[i].seen = edges(waits[i].d, waits[i].direction);
+  }
+  // One of them is not what it was taken for (sys_epoll_ctl), and may have been watched since.
+  bool told_once() noexcept {
+    bool any = false;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (waits[i].d->tells.load(relaxed) != Tells::once) continue;
+      if (waits[i].d->watched.exchange(0, relaxed)) event::unwatch(waits[i].fd);
+      any = true;
+    }
+    return any;
   }
   DescriptorWait waits[most_polled];
   uint32_t n = 0;
@@ -102,7 +113,7 @@ Thread* wait_for_any(Thread* t, Awaited* on, const Limit& limit, F look, G finis
         on->n == 1 ? wait_for_edge(t, on->waits[0], &refused) : wait_for_edges(t, on->waits, on->n, &refused);
     if (next == t && t->restore_mask) t->attention.store(1, relaxed);  // before_resume gives it back
     if (next) return next;
-    if (refused) {
+    if (refused || on->told_once()) {
       t->restart_deadline = t->call_deadline;
       return nullptr;
     }

@@ -24,7 +24,7 @@ static void suspend(int signal) {
   CHECK_EQ(write(to_parent, "c", 1), 1);
 }
 
-static pid_t job(int ready) {
+static pid_t job(int ready, int go) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child != 0) return child;
@@ -42,6 +42,9 @@ static pid_t job(int ready) {
   CHECK_EQ(write(ready, "r", 1), 1);
   while (resumed < 3) nap(kMs);
   while (continued < 3) nap(kMs);
+  char byte;
+  CHECK_EQ(read(go, &byte, 1),
+           1);  // a stop that comes before its parent has asked hides that it was continued
   const sigset_t set = signal_set({SIGTTIN});
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, nullptr), 0);
   raise(SIGTTIN);
@@ -76,9 +79,10 @@ int main() {
   std::vector<pthread_t> threads;
   for (int i = 0; i < 4; ++i) threads.push_back(start([] {}));
   join_all(threads);
-  int ready[2];
+  int ready[2], go[2];
   CHECK_EQ(pipe(ready), 0);
-  const pid_t child = job(ready[1]);
+  CHECK_EQ(pipe(go), 0);
+  const pid_t child = job(ready[1], go[0]);
   expect(ready[0], 'r');
   for (int i = 0; i < 3; ++i) {
     CHECK_EQ(kill(child, SIGTSTP), 0);
@@ -89,6 +93,7 @@ int main() {
     expect(ready[0],
            'c');  // else the next stop could discard a SIGCONT that is pending, or be taken by another thread
   }
+  CHECK_EQ(write(go[1], "g", 1), 1);
   expect(ready[0], 'b');
   expect(ready[0], 'u');
   expect_stop(child, SIGTTIN);
