@@ -75,6 +75,25 @@ inline char get(int fd) {
   return byte;
 }
 
+// A read of it waits for four bytes.
+inline void low_water(int fd) {
+  const int least = 4;
+  CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least), 0);
+}
+
+// Such a read, while they come one by one.
+inline void reads_four(const Pair& p) {
+  const pthread_t reader = start([&] {
+    char text[16];
+    CHECK_EQ(read(p.a, text, sizeof text), 4);
+  });
+  for (int i = 0; i < 4; ++i) {
+    settle();
+    put(p.b, 'x');
+  }
+  join(reader);
+}
+
 // A descriptor as a message.
 inline void pass(int through, int fd) {
   char byte = 'f';

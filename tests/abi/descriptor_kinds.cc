@@ -46,19 +46,10 @@ void packets(const Pair& p) {
   close_both(p);
 }
 
-void low_water() {
+void waits_for_four() {
   const Pair p = tcp_pair();
-  const int least = 4;
-  CHECK_EQ(setsockopt(p.a, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least), 0);
-  const pthread_t reader = start([&] {
-    char text[16];
-    CHECK_EQ(read(p.a, text, sizeof text), 4);
-  });
-  for (int i = 0; i < 4; ++i) {
-    settle();
-    put(p.b, 'x');
-  }
-  join(reader);
+  low_water(p.a);
+  reads_four(p);
   close_both(p);
 }
 
@@ -95,6 +86,6 @@ int main() {
   int ends[2];
   CHECK_EQ(pipe2(ends, O_DIRECT), 0);
   packets({ends[0], ends[1]});
-  low_water();
+  waits_for_four();
   child_without_threads();
 }

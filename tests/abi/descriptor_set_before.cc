@@ -2,27 +2,6 @@
 // Options of a socket that were set before there were threads, or through a copy of its descriptor.
 #include "descriptor.h"
 
-namespace {
-
-void low_water(int fd) {
-  const int least = 4;
-  CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least), 0);
-}
-
-void reads_four(const Pair& p) {
-  const pthread_t reader = start([&] {
-    char text[16];
-    CHECK_EQ(read(p.a, text, sizeof text), 4);
-  });
-  for (int i = 0; i < 4; ++i) {
-    settle();
-    put(p.b, 'x');
-  }
-  join(reader);
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : nullptr;
   const Pair t = tcp_pair(), u = unix_pair();
