@@ -108,6 +108,9 @@ struct alignas(64) Processor {
   ProcessorCounters counters;
   sched::ReadyQueue ready;
   uint64_t last_event_look = 0;  // TSC
+  // What a thread has waited for last with nothing else to run here, and how often in a row (event_source.h).
+  const void* lone_wait = nullptr;
+  uint32_t lone_waits = 0;
   uint64_t taken_over = 0;  // TSC from which a take-over counts whose next thread is not chosen yet; 0: none
   Histogram take_over_latency;
 

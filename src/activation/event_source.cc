@@ -14,6 +14,8 @@ atomic<uint32_t> g_event_waits{0};
 atomic<uint64_t> g_event_releases{0};
 atomic<uint32_t> g_hooked{0};
 uint32_t (*g_run_hooks)(Activation*) = nullptr;
+atomic<uint32_t> g_untried{0};
+uint32_t (*g_try_untried)(Activation*, bool) = nullptr;
 
 namespace {
 
@@ -23,6 +25,8 @@ constexpr uint64_t cycles_between_looks = 500'000;
 atomic<uint32_t> g_watcher{0};
 // Same, of the outpost.
 atomic<uint32_t> g_outpost{0};
+// A processor one of whose threads would wait alone, were there an outpost.
+atomic<Processor*> g_lone_request{nullptr};
 // TSC of the last event that an outpost has told a waiting thread of.
 atomic<uint64_t> g_outpost_of_use{0};
 // Processors that have switched more often than so since the last event look themselves: an outpost is of no use.
@@ -71,6 +75,7 @@ void deliver_as_guest(Activation* a, const Found& found) noexcept {
 uint32_t look_for_events(Activation* a) noexcept {
   uint32_t hooked = hooks_wanted() ? g_run_hooks(a) : 0;
   if (!events_awaited()) return hooked;
+  if (g_untried.load(relaxed)) hooked += g_try_untried(a, false);
   const EventSource* source =
       g_event_source.load(acquire);  // pairs with the store when the first thread waits
   if (!source) return hooked;
@@ -98,6 +103,24 @@ void sleep_or_watch(Activation* a, uint64_t deadline, Found* found) noexcept {
   ++a->processor->counters.event_sleeps;
   watch(a, deadline, found);
   g_watcher.store(0, release);  // pairs with the next watcher's exchange
+}
+
+bool may_wait_alone(const Processor* p, const void* what) noexcept {
+  if (p->lone_wait != what || p->lone_waits < lone_after || p->has_work() || hooks_wanted()) return false;
+  return !events_awaited() || events_watched() || has_outpost();
+}
+
+void note_wait(Processor* p, const void* what) noexcept {
+  bool again = p->lone_wait == what;
+  p->lone_wait = what;
+  p->lone_waits = p->has_work() ? 0 : again ? p->lone_waits + 1 : 1;
+  if (p->lone_waits < lone_after || p->lone_waits % lone_after || !events_awaited() || has_outpost()) return;
+  g_lone_request.store(p, relaxed);
+  poke_monitor();
+}
+
+Processor* takes_lone_request() noexcept {
+  return g_lone_request.load(relaxed) ? g_lone_request.exchange(nullptr, relaxed) : nullptr;
 }
 
 bool wants_outpost(const Processor* p) noexcept {
@@ -156,6 +179,7 @@ void forget_events() noexcept {
   g_hooked.store(0, relaxed);
   g_watcher.store(0, relaxed);
   g_outpost.store(0, relaxed);
+  g_lone_request.store(nullptr, relaxed);
 }
 
 }  // namespace upcall::activation

@@ -37,6 +37,11 @@ extern atomic<uint64_t> g_event_releases;
 extern atomic<uint32_t> g_hooked;
 extern uint32_t (*g_run_hooks)(Activation* a);
 
+// Places where threads wait that have not tried first, and what has them try (src/linux/descriptor_untried.cc): where nobody
+// has told them of anything since the last look, or `all`. Their number.
+extern atomic<uint32_t> g_untried;
+extern uint32_t (*g_try_untried)(Activation* a, bool all);
+
 inline bool events_awaited() noexcept { return g_event_waits.load(relaxed) != 0; }
 inline bool hooks_wanted() noexcept { return g_hooked.load(relaxed) != 0; }
 inline bool events_wanted() noexcept { return events_awaited() || hooks_wanted(); }
@@ -56,6 +61,15 @@ bool send_outpost(Processor* p) noexcept;
 bool has_outpost() noexcept;
 // Of a processor that runs a thread: it has computed for a tick, or an outpost has just been of use and was needed elsewhere.
 bool wants_outpost(const Processor* p) noexcept;
+// A thread that waits for the same thing again and again while its processor has nothing else to run waits in the kernel, like
+// a kernel thread: one call instead of a try, a wait for events and the call again. Others that wait for events must be told by
+// somebody else then: an idle processor, or an outpost, which is asked for.
+inline constexpr uint32_t lone_after = 64;
+bool may_wait_alone(const Processor* p, const void* what) noexcept;
+// A thread is about to wait for `what` by events. From the owner.
+void note_wait(Processor* p, const void* what) noexcept;
+// The monitor: an outpost has been asked for since it asked last.
+Processor* takes_lone_request() noexcept;
 // Of that activation, instead of sleeping: until a->wake is set, or it is not worth it any more.
 void watch_as_outpost(Activation* a) noexcept;
 // Sets a->wake and has the activation look at it.

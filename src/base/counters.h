@@ -19,6 +19,7 @@
   X(event_looks, "looks for events by processors that run threads")                  \
   X(event_sleeps, "waits of idle processors for events")                             \
   X(event_calls, "calls on descriptors made at once, without leaving the processor") \
+  X(lone_waits, "waits for descriptors in the kernel: nothing else was to run")      \
   X(blocking_calls, "system calls made that may block")                              \
   X(signals_delivered, "signal handlers run on threads")
 

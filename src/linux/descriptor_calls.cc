@@ -58,29 +58,16 @@ bool has_room(const Thread* t, const Attempt& call) noexcept {
   return !upcall_load_user32(reinterpret_cast<uint32_t*>((t->rsi + call.wanted - 1) & ~3ul), &value);
 }
 
-// Of a pipe that threads of this process write to between two reads: the first try was in vain the last times, and there are
-// threads to run, one of which may be the writer. The thread waits without a try, for a short time at most: it costs as much as
-// the read itself.
-constexpr uint8_t most_vain = 3;
-constexpr uint64_t longest_untried = 200'000;
-
-bool likely_empty(const Attempt& call) noexcept {
-  const Descriptor* d = call.d;
-  return call.direction == Direction::in && is_pipe(d) && !call.now->again && !call.now->after_untried &&
-         d->vain_tries.load(relaxed) >= most_vain && !d->ends.load(relaxed) &&
-         !d->nonblocking.load(relaxed) && activation::self()->processor->has_work();
+Thread* in_kernel(Thread* t, Beginning* now) noexcept {
+  end_try(now);
+  return may_block(t);
 }
 
-void learn(const Attempt& call, uint32_t seen, long r) noexcept {
-  if (call.direction != Direction::in || !is_pipe(call.d)) return;
+// A first try that nothing has been found out about since it would have had to wait.
+bool waits_alone(const Attempt& call, uint64_t deadline) noexcept {
   Descriptor* d = call.d;
-  uint8_t vain = d->vain_tries.load(relaxed);
-  // Nobody has written since: a try would have found it.
-  bool missed = call.now->after_untried && r > 0 && d->waited_untried_at.load(relaxed) == seen + 1;
-  if (missed || (!call.now->again && !call.now->after_untried && r != -e_again))
-    d->vain_tries.store(0, relaxed);
-  else if (r == -e_again && vain < most_vain && !d->nonblocking.load(relaxed))
-    d->vain_tries.store(vain + 1, relaxed);
+  return call.direction == Direction::in && !deadline && !call.now->again && !call.now->after_untried &&
+         !d->nonblocking.load(relaxed) && !d->receive_timeout.load(relaxed) && may_wait_alone(d, call.fd);
 }
 
 // `attempt` makes the call at once or answers -EAGAIN.
@@ -88,12 +75,17 @@ template <typename F>
 Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
   uint64_t known_deadline = sched::take_restart_deadline(t);
   Descriptor* d = call.d;
-  for (bool untried = likely_empty(call);; untried = false) {
+  bool reads_pipe = call.direction == Direction::in && is_pipe(d);
+  if (waits_alone(call, known_deadline) || (reads_pipe && told_by_writer(d, *call.now)))
+    return in_kernel(t, call.now);
+  for (bool untried = reads_pipe && waits_untried(d, *call.now);; untried = false) {
+    if (untried) note_untried(d, call.fd);  // may count an edge
     uint32_t seen = edges(d, call.direction);
     bool empty = known_empty(call, seen);
     if (!empty && !untried) {
+      if (reads_pipe) d->unread.store(false, relaxed);
       long r = attempt();
-      if (r != -e_again) learn(call, seen, r);
+      if (reads_pipe) learn_from_try(d, *call.now, seen, r);
       end_try(call.now);
       if (is_for_kernel(d, r) || (r == -e_again && is_shut(call))) {
         t->restart_deadline = known_deadline;
@@ -116,7 +108,6 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       ++activation::self()->processor->counters.event_calls;
       return answer(t, -e_again);
     }
-    if (!untried && !empty) learn(call, seen, -e_again);
     DescriptorWait wait = {d, call.fd, call.direction, seen};
     uint64_t limit = (call.direction == Direction::in ? d->receive_timeout : d->send_timeout).load(relaxed);
     t->call_deadline = 0;
@@ -124,11 +115,6 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       if (!known_deadline) known_deadline = kernel::now() + limit;
       t->call_deadline = wait.deadline = known_deadline;
       wait.interrupted = sched::Interrupted::ends;
-    }
-    if (untried) {
-      d->waited_untried_at.store(seen + 1, relaxed);
-      wait.deadline = kernel::now() + longest_untried;
-      wait.timeout_result = call_again;
     }
     t->untried = untried;
     bool refused = false;
@@ -194,9 +180,19 @@ Thread* pass_signalled(Thread* t) noexcept {
   return answer(t, r);
 }
 
-Thread* in_kernel(Thread* t, Beginning* now) noexcept {
-  end_try(now);
-  return may_block(t);
+// Who reads waits: nothing is in the pipe, and a small write has room. A call that may block costs less than a try.
+bool has_room_surely(const Thread* t, const Descriptor* written) noexcept {
+  constexpr uint64_t small = 512;
+  if (t->rdx > small) return false;
+  Descriptor* d = reader_of(written);
+  return d && reader_waits_unwatched(d);
+}
+
+Thread* write_to_waiting(Thread* t, Beginning* now) noexcept {
+  const Descriptor* written = of_call(t);
+  Thread* next = in_kernel(t, now);
+  if (written) wake_pipe_readers(written);  // whoever runs now
+  return next;
 }
 
 constexpr int most_pieces = 32;
@@ -283,6 +279,7 @@ Thread* sys_write(Thread* t) noexcept {
   Descriptor* d = of_writer(t);
   if (!d || !t->rdx) return in_kernel(t, &now);
   Attempt call = {d, fd_of(t), Direction::out, &now};
+  if (is_pipe(d) && has_room_surely(t, d)) return write_to_waiting(t, &now);
   long part;
   if (Thread* next = try_write(t, call, t->rdx, &part, [&] { return write_once(t, d); })) return next;
   const long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi) + part,

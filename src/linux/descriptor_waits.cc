@@ -47,6 +47,9 @@ Thread* sys_accept(Thread* t) noexcept {
   Descriptor* d = descriptor_for(t, fd);
   if (!d || !valid_accept(t) || !listens(d, fd)) return may_block(t);
   uint64_t known = sched::take_restart_deadline(t);
+  if (!known && !now.again && !d->nonblocking.load(relaxed) && !d->receive_timeout.load(relaxed) &&
+      may_wait_alone(d, fd))
+    return note_new(t, may_block(t));
   for (;;) {
     know_modes(d, fd);
     if (d->nonblocking.load(relaxed) && !now.again) return note_new(t, pass(t));

@@ -123,6 +123,7 @@ bool is_known(const Descriptor* d) noexcept {
 
 // As of a number that nobody has used. What is forgotten too much is found out again.
 void start_over(Descriptor* d) noexcept {
+  forget_untried(d);
   d->uses.fetch_add(1, acq_rel);  // pairs with be_watched
   d->watched.store(0, relaxed);
   d->kind.store(FileKind::unknown, relaxed);
@@ -284,9 +285,31 @@ bool be_watched(const DescriptorWait& wait, bool* refused) noexcept {
   return false;
 }
 
+void release_readers(Activation* a, Descriptor* d) noexcept { release_waiters(a, d, Direction::in); }
+
+void stop_watching(Descriptor* d, int fd) noexcept {
+  event::unwatch(fd);
+  d->uses.fetch_add(1, acq_rel);  // pairs with be_watched
+  d->watched.store(0, relaxed);
+  Activation* a = activation::self();
+  for (Direction direction : directions) release_waiters(a, d, direction);
+}
+
+bool may_wait_alone(Descriptor* d, int fd) noexcept {
+  activation::Processor* p = activation::self()->processor;
+  const Side& in = d->of(Direction::in);
+  if (!activation::may_wait_alone(p, &in) || in.has_waiters() || d->of(Direction::out).has_waiters())
+    return false;
+  // Its edges would wake who watches.
+  if (d->watched.load(relaxed)) stop_watching(d, fd);
+  ++p->counters.lone_waits;
+  return true;
+}
+
 Thread* wait_for_edge(Thread* t, const DescriptorWait& wait, bool* refused) noexcept {
   Activation* a = activation::self();
-  if (!be_watched(wait, refused)) return nullptr;
+  if (!(t->untried && waits_unwatched(wait.d)) && !be_watched(wait, refused)) return nullptr;
+  activation::note_wait(a->processor, &wait.d->of(wait.direction));
   activation::save_for_switch(t);
   if (uint64_t pipe = wait.d->pipe.load(relaxed)) {
     pipe_reader(pipe).fd.store(wait.fd, relaxed);
@@ -317,13 +340,25 @@ void leave_descriptor(int fd) noexcept {
   if (Descriptor* d = known_descriptor(fd)) leave(d, fd);
 }
 
-void wake_pipe_readers(const Descriptor* written) noexcept {
+Descriptor* reader_of(const Descriptor* written) noexcept {
   uint64_t pipe = written->pipe.load(relaxed);
   const PipeReader& hint = pipe_reader(pipe);
-  if (hint.pipe.load(relaxed) != pipe) return;
-  Descriptor* d = known_descriptor(hint.fd.load(relaxed));
-  // A wrong hint: threads look at their descriptors for nothing.
-  if (d && d->of(Direction::in).has_waiters()) release_waiters(activation::self(), d, Direction::in);
+  return hint.pipe.load(relaxed) == pipe ? known_descriptor(hint.fd.load(relaxed)) : nullptr;
+}
+
+// A wrong hint: threads look at their descriptors for nothing.
+void wake_pipe_readers(const Descriptor* written) noexcept {
+  Descriptor* d = reader_of(written);
+  if (!d) return;
+  Side& in = d->of(Direction::in);
+  if (!in.has_waiters()) {
+    d->unread.store(true, relaxed);
+    in.edges.fetch_add(
+        1, fenced);  // pairs with wait_for_edge: who is about to wait looks again, or is seen here
+    if (!in.has_waiters()) return;
+  }
+  d->told_at.store(in.edges.load(relaxed) + 1, relaxed);
+  release_waiters(activation::self(), d, Direction::in);
 }
 
 namespace {
@@ -373,6 +408,7 @@ void forget_descriptors() noexcept {
 }
 
 void init_descriptors() noexcept {
+  forget_all_untried();
   event::g_descriptor_event = on_event;
   // A fork's child: its parent's threads wait there, and what it has closed and opened itself before it had threads nobody saw.
   for (auto& chunk : g_chunk)

@@ -53,11 +53,14 @@ struct alignas(64) Descriptor {
   // The count of sharings (g_sharings) when it was made by this process: while that stands no other process has it. 0: it may.
   atomic<uint32_t> alone_since{0};
   atomic<bool> listens{false};  // SO_ACCEPTCONN has been seen
-  // First tries in a row that found a pipe empty; and the count of read edges, plus one, at which a thread began to wait without
-  // one (likely_empty).
+  // Of a pipe (descriptor_untried.cc): first tries in a row that found it empty, and waits without a try; somebody here has written
+  // while nobody waited, and nobody has tried since; somebody may wait without a try; the count of read edges when a writer has told of what it wrote, when a look
+  // saw that nobody had (first at looked_when), and when a look had the readers try.
   atomic<uint8_t> vain_tries{0};
-  atomic<uint32_t> waited_untried_at{0};
-  atomic<uint64_t> pipe{0};  // of a pipe: which one (inode)
+  atomic<bool> unread{false}, has_untried{false};
+  atomic<uint32_t> told_at{0}, looked_at{0}, looked_for{0};
+  atomic<uint64_t> looked_when{0};  // TSC
+  atomic<uint64_t> pipe{0};         // of a pipe: which one (inode)
   // As of that count of changes (g_mode_changes): O_NONBLOCK, time-outs in nanoseconds, 0: none.
   atomic<uint32_t> mode_known{0};
   atomic<bool> nonblocking{false};
@@ -90,6 +93,8 @@ inline uint32_t edges(Descriptor* d, Direction direction) noexcept {
 // has been an edge since, or the descriptor has just come to be watched; to be tried again. *refused: it cannot be watched.
 Thread* wait_for_edge(Thread* t, const DescriptorWait& wait, bool* refused) noexcept;
 
+// A read that would wait may as well wait in the kernel (activation/event_source.h). Edges are not counted any more then.
+bool may_wait_alone(Descriptor* d, int fd) noexcept;
 // So that edges are counted from now on. False: see wait_for_edge.
 bool be_watched(const DescriptorWait& wait, bool* refused) noexcept;
 // The same for one of several; `deadline` and what follows are those of the first. At most `most_polled`.
@@ -106,6 +111,12 @@ void forget_polls(Thread* t) noexcept;
 
 // The caller has written to this pipe: who waits here for it is told at once, not by an event.
 void wake_pipe_readers(const Descriptor* written) noexcept;
+// Where a thread has waited for that pipe last. Null: not known.
+Descriptor* reader_of(const Descriptor* written) noexcept;
+// All who wait to read make their calls again.
+void release_readers(Activation* a, Descriptor* d) noexcept;
+// Its edges are not counted any more. Who has just found it watched, and is about to wait, looks again.
+void stop_watching(Descriptor* d, int fd) noexcept;
 
 // --- descriptor_kinds.cc
 FileKind kind_of(Descriptor* d, int fd) noexcept;
@@ -153,6 +164,21 @@ struct HandedCall {
 Thread* make_handed_call(Thread* t, const long args[6], HandedCall* call) noexcept;
 // When the kernel has answered, before anybody else may run the thread.
 void end_handed_call(Thread* t) noexcept;
+
+// --- descriptor_untried.cc, of pipes
+// The thread is to wait without a try: in vain, likely. For a few looks at most (activation/event_source.h).
+bool waits_untried(const Descriptor* d, const Beginning& now) noexcept;
+// And the pipe need not be watched for it.
+bool waits_unwatched(const Descriptor* d) noexcept;
+// The same, and somebody does wait.
+bool reader_waits_unwatched(Descriptor* d) noexcept;
+void note_untried(Descriptor* d, int fd) noexcept;
+// A try that saw this count of edges has been answered.
+void learn_from_try(Descriptor* d, const Beginning& now, uint32_t seen, long r) noexcept;
+// A thread of this process has just written what that one waited for without a try.
+bool told_by_writer(Descriptor* d, const Beginning& now) noexcept;
+void forget_untried(Descriptor* d) noexcept;
+void forget_all_untried() noexcept;
 
 // The number is about to be closed. Threads that wait for what it stands for are given descriptors of their own before.
 void leave_descriptor(int fd) noexcept;

@@ -92,6 +92,10 @@ Thread* end_by_signal(Thread* t) noexcept {
 // cannot be watched, the kernel is to wait.
 template <typename F, typename G>
 Thread* wait_for_any(Thread* t, Awaited* on, const Limit& limit, F look, G finish) noexcept {
+  const DescriptorWait& first = on->waits[0];
+  if (on->n == 1 && !t->restart_deadline && !limit.at_once && first.direction == Direction::in &&
+      may_wait_alone(first.d, first.fd))
+    return nullptr;
   t->call_deadline = limit.is_set ? limit.deadline : 0;
   t->sleep_rem = reinterpret_cast<uint64_t>(limit.left_to);
   for (;;) {

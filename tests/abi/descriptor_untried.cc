@@ -1,9 +1,12 @@
-// abi: threads=6 descriptors=events counters=event_waits:100 timeout=40
+// abi: threads=6 descriptors=events counters=event_waits:100 timeout=60
 // A pipe between two threads that take turns: the reader has learnt that a try is in vain, and waits without one. What it then does
 // not expect is found out all the same, and soon: data that is there, O_NONBLOCK set here or by another process, the end.
 #include "descriptor.h"
 
 namespace {
+
+// Turns between two tests: after 3 the reader does not try first, after 67 more the pipe is not watched.
+int warm = 20;
 
 // Answers all it gets, until the end.
 pthread_t echo(int in, int out) {
@@ -44,7 +47,7 @@ void data_is_there(const Turns& t) {
     nap(kMs / 10);
     CHECK_EQ(get(t.back.a), '2');
     CHECK_EQ(get(t.back.a), '3');
-    t.take(5);
+    t.take(warm / 4);
   }
 }
 
@@ -59,7 +62,7 @@ void nobody_writes(const Turns& t) {
     while (!stop) nap(kMs);
   });
   for (int i = 0; i < 10; ++i) {
-    t.take(10);
+    t.take(warm / 2);
     put(t.there.b, 'p');
     put(t.there.b, 'q');
     CHECK_EQ(get(t.back.a), 'p');
@@ -77,7 +80,7 @@ void nobody_writes(const Turns& t) {
 void nonblocking(const Turns& t) {
   char byte;
   for (const bool other_process : {false, true}) {
-    t.take(20);
+    t.take(warm);
     const pthread_t beside = start([] { burn(5 * kMs); });
     if (other_process) {
       const pid_t child = fork();
@@ -90,7 +93,7 @@ void nonblocking(const Turns& t) {
     CHECK_EQ(fcntl(t.back.a, F_SETFL, 0), 0);
     join(beside);
   }
-  t.take(20);
+  t.take(warm);
 }
 
 // Somebody who asks again and again keeps the processor while others compute.
@@ -141,9 +144,10 @@ void number_of_its_own() {
 void interrupted(const Turns& t) {
   struct sigaction action = {};
   static std::atomic<int> handled{0};
+  handled = 0;
   action.sa_handler = [](int) { ++handled; };
   CHECK_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
-  t.take(20);
+  t.take(warm);
   const pthread_t reads = start([&] {
     char byte;
     CHECK_ERRNO(read(t.back.a, &byte, 1), EINTR);
@@ -152,19 +156,73 @@ void interrupted(const Turns& t) {
   CHECK_EQ(pthread_kill(reads, SIGUSR1), 0);
   join(reads);
   CHECK_EQ(handled, 1);
-  t.take(20);
+  t.take(warm);
+}
+
+// The pipe is not watched any more when another process writes to it, or closes it.
+void written_outside(const Turns& t) {
+  std::atomic<bool> stop{false};
+  const pthread_t computes = start([&] {
+    while (!stop) burn(kMs / 10);
+  });
+  t.take(warm);
+  for (int i = 0; i < 5; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      nap(20 * kMs);
+      put(t.there.b, 'o');
+      _exit(0);
+    }
+    const int64_t begun = now_ns();
+    CHECK_EQ(get(t.back.a), 'o');  // echoed by the other thread
+    CHECK(now_ns() - begun < 2'000 * kMs);
+    wait_exit(child, 0);
+    t.take(warm);
+  }
+  stop = true;
+  join(computes);
+}
+
+// More than the pipe takes, while its reader waits without a try; and several readers.
+void large_writes(const Turns& t) {
+  t.take(warm);
+  const Pair p = pipe_pair();
+  std::atomic<int> got{0};
+  std::vector<pthread_t> readers;
+  for (int i = 0; i < 3; ++i)
+    readers.push_back(start([&] {
+      char buffer[4096];
+      for (ssize_t n; (n = read(p.a, buffer, sizeof buffer)) > 0;) got += static_cast<int>(n);
+    }));
+  int sent = 0;
+  std::vector<char> data(300'000, 'd');
+  for (int i = 0; i < 200; ++i) {
+    put(p.b, 'x'), ++sent;
+    sched_yield();
+  }
+  CHECK_EQ(write(p.b, data.data(), data.size()), static_cast<ssize_t>(data.size()));
+  sent += static_cast<int>(data.size());
+  CHECK_EQ(close(p.b), 0);
+  join_all(readers);
+  CHECK_EQ(got, sent);
+  close(p.a);
 }
 
 }  // namespace
 
 int main() {
   const Turns t;
-  t.take(100);
-  data_is_there(t);
-  nobody_writes(t);
-  nonblocking(t);
-  never_gives_way();
-  number_of_its_own();
-  interrupted(t);
+  for (const int turns : {20, 200}) {
+    warm = turns;
+    t.take(100);
+    data_is_there(t);
+    nobody_writes(t);
+    nonblocking(t);
+    never_gives_way();
+    number_of_its_own();
+    interrupted(t);
+    written_outside(t);
+    large_writes(t);
+  }
   t.end();
 }

@@ -5,6 +5,7 @@
 //                  --regid=65534 --clear-groups --no-new-privs --bounding-set=-all` does, for those who are root; for
 //                  others the last two alone.
 //   refused        bpf, perf_event_open, userfaultfd and io_uring_* answer EPERM, as in a container
+//   eventless      epoll_create, epoll_ctl, preadv2, pwritev2 and io_uring_* do: descriptors cannot be waited for by events
 //
 // Exit status 125 when that cannot be done, 126 or 127 when COMMAND cannot be executed.
 #include <errno.h>
@@ -54,6 +55,13 @@ static void drop_privileges(void) {
 #define ANSWER(value) BPF_STMT(BPF_RET | BPF_K, value)
 #define REFUSE(number) UNLESS_EQUAL_SKIP(number, 1), ANSWER(SECCOMP_RET_ERRNO | EPERM)
 
+static void install(const struct sock_fprog* program) {
+  // Root may filter without no_new_privs, which would change what set-uid programs do.
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) == 0) return;
+  must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+  must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) == 0, "seccomp");
+}
+
 static void refuse_calls(void) {
   struct sock_filter filter[] = {
       LOAD(arch),
@@ -67,24 +75,39 @@ static void refuse_calls(void) {
       REFUSE(__NR_io_uring_register),
       ANSWER(SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-  // Root may filter without no_new_privs, which would change what set-uid programs do.
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0) return;
-  must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
-  must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0, "seccomp");
+  install(&(struct sock_fprog){sizeof filter / sizeof *filter, filter});
+}
+
+static void refuse_events(void) {
+  struct sock_filter filter[] = {
+      LOAD(arch),
+      UNLESS_EQUAL_SKIP(AUDIT_ARCH_X86_64, 15),
+      LOAD(nr),
+      REFUSE(__NR_epoll_create),
+      REFUSE(__NR_epoll_create1),
+      REFUSE(__NR_epoll_ctl),
+      REFUSE(__NR_preadv2),
+      REFUSE(__NR_pwritev2),
+      REFUSE(__NR_io_uring_setup),
+      REFUSE(__NR_io_uring_enter),
+      ANSWER(SECCOMP_RET_ALLOW),
+  };
+  install(&(struct sock_fprog){sizeof filter / sizeof *filter, filter});
 }
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fputs("usage: refuse unprivileged|refused COMMAND [ARGS]\n", stderr);
+    fputs("usage: refuse unprivileged|refused|eventless COMMAND [ARGS]\n", stderr);
     return 125;
   }
   if (strcmp(argv[1], "unprivileged") == 0) {
     drop_privileges();
   } else if (strcmp(argv[1], "refused") == 0) {
     refuse_calls();
+  } else if (strcmp(argv[1], "eventless") == 0) {
+    refuse_events();
   } else {
-    fprintf(stderr, "refuse: unknown mode '%s': unprivileged or refused\n", argv[1]);
+    fprintf(stderr, "refuse: unknown mode '%s': unprivileged, refused or eventless\n", argv[1]);
     return 125;
   }
   execvp(argv[2], argv + 2);

@@ -132,6 +132,7 @@ int doctor(const std::string& program, bool json) {
   catch_interrupts();
   std::vector<Finding> findings = probe_machine();
   auto add = [&](std::vector<Finding> more) { findings.insert(findings.end(), more.begin(), more.end()); };
+  add(probe_descriptors());
   add(probe_limits());
   add(probe_others());
   add(probe_runtime());

@@ -20,6 +20,7 @@ std::vector<Finding> probe_machine();  // kernel, processor, system calls
 std::vector<Finding> probe_limits();   // CPUs, control groups, limits, policies
 std::vector<Finding> probe_others();   // scheduling class, weight, other programs
 std::vector<Finding> probe_runtime();  // libupcall.so, and a trial run
+std::vector<Finding> probe_descriptors();   // descriptors
 Finding probe_bpf();                   // the kernel's scheduler events
 std::vector<Finding> probe_program(const std::string& name);
 
