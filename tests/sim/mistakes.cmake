@@ -93,6 +93,6 @@ sim_mistake(preempted_deaf activation/preempt.cc 500
   [[unblock_preempt_signal();
   t->fs]]
   [[t->fs]])
-sim_mistake(surrendered_deaf activation/detach.cc 2000
+sim_mistake(surrendered_deaf activation/detach.cc 8000
   [[unblock_preempt_signal();]]
   [[]])
