@@ -87,7 +87,6 @@ class ReadyQueue {
       lifo_ = nullptr;
     } else if (woken_.head && !turn_of_oldest) {
       t = woken_.take_first();
-      expect_woken();
     } else if (fresh_ && !turn_of_oldest) {
       t = fresh_;
       fresh_ = t->next;
@@ -182,26 +181,6 @@ class ReadyQueue {
   }
 
  private:
-  // Of many threads that come back each finds its own data out of the caches: the one after the next is fetched while the
-  // next one runs. Only where there are many; the addresses may be anything, a prefetch never faults.
-  static constexpr uint32_t many = 16;
-  void expect_woken() noexcept {
-    const Thread* n = woken_.head;
-    if (woken_.n < many || !n->next) return;
-    const auto fetch = [](const void* from, size_t bytes) {
-      for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(from) + i);
-    };
-    const auto at = [](uint64_t address) { return reinterpret_cast<const void*>(address); };
-    constexpr size_t library = 0x300;  // of glibc's record of a thread, what a cancellation point looks at
-    fetch(reinterpret_cast<const char*>(n) + T_VECTORS, T_VECTORS_SIZE);
-    fetch(at(n->rsp), 1);
-    fetch(at(n->fs), 1);
-    fetch(at(n->fs + library), 1);
-    fetch(at(n->rsi), 1);       // the buffer of its call
-    fetch(n->repeats, 4 * 64);  // and the descriptor
-    fetch(n->next, sizeof(Thread));
-  }
-
   static constexpr uint32_t lifo_run = 32, max_lifo_run = 256;
   static constexpr uint64_t quick_cycles = 500'000;
 
