@@ -5,6 +5,7 @@
 #include "activation/event_source.h"
 
 #include "arch/x86_64/cpu.h"
+#include "kernel/clock.h"
 #include "kernel/futex.h"
 
 namespace upcall::activation {
@@ -14,8 +15,6 @@ atomic<uint32_t> g_event_waits{0};
 atomic<uint64_t> g_event_releases{0};
 atomic<uint32_t> g_hooked{0};
 uint32_t (*g_run_hooks)(Activation*) = nullptr;
-atomic<uint32_t> g_untried{0};
-uint32_t (*g_try_untried)(Activation*, bool) = nullptr;
 
 namespace {
 
@@ -75,7 +74,6 @@ void deliver_as_guest(Activation* a, const Found& found) noexcept {
 uint32_t look_for_events(Activation* a) noexcept {
   uint32_t hooked = hooks_wanted() ? g_run_hooks(a) : 0;
   if (!events_awaited()) return hooked;
-  if (g_untried.load(relaxed)) hooked += g_try_untried(a, false);
   const EventSource* source =
       g_event_source.load(acquire);  // pairs with the store when the first thread waits
   if (!source) return hooked;
@@ -90,6 +88,7 @@ void look_in_turn(Activation* a) noexcept {
   uint64_t now = arch::tsc();
   if (now - a->processor->last_event_look < cycles_between_looks) return;
   a->processor->last_event_look = now;
+  a->processor->looked_at = kernel::now();
   look_for_events(a);
 }
 

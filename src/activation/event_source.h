@@ -37,11 +37,6 @@ extern atomic<uint64_t> g_event_releases;
 extern atomic<uint32_t> g_hooked;
 extern uint32_t (*g_run_hooks)(Activation* a);
 
-// Places where threads wait that have not tried first, and what has them try (src/linux/descriptor_untried.cc): where nobody
-// has told them of anything since the last look, or `all`. Their number.
-extern atomic<uint32_t> g_untried;
-extern uint32_t (*g_try_untried)(Activation* a, bool all);
-
 inline bool events_awaited() noexcept { return g_event_waits.load(relaxed) != 0; }
 inline bool hooks_wanted() noexcept { return g_hooked.load(relaxed) != 0; }
 inline bool events_wanted() noexcept { return events_awaited() || hooks_wanted(); }

@@ -190,10 +190,7 @@ bool mind_events(uint64_t now) noexcept {
     for (uint32_t i = 0; i < g_runtime.processors; ++i) stop_for_woken(&g_runtime.processor[i], now);
   if (!events_awaited()) return true;
   if (Processor* p = takes_lone_request(); p && !has_outpost()) send_outpost(p);
-  if (events_watched()) {
-    if (g_untried.load(relaxed)) g_try_untried(g_monitor, false);
-    return hooks_wanted() || g_untried.load(relaxed);
-  }
+  if (events_watched()) return hooks_wanted();
   Processor* computing = nullptr;
   for (uint32_t i = 0; i < g_runtime.processors; ++i) {
     Processor* p = &g_runtime.processor[i];

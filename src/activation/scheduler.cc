@@ -225,7 +225,6 @@ Thread* schedule(Activation* a) noexcept {
       if (p->has_work()) continue;
     }
     if (__builtin_expect(hooks_wanted(), 0) && g_run_hooks(a)) continue;
-    if (__builtin_expect(g_untried.load(relaxed) != 0, 0) && g_try_untried(a, true)) continue;
     idle(a);
     if (!p->taken_over) continue;
     Thread* t = next_ready(a);

@@ -63,6 +63,16 @@ Thread* in_kernel(Thread* t, Beginning* now) noexcept {
   return may_block(t);
 }
 
+// The pipe was empty before those bytes were written.
+Thread* read_told(Thread* t, const Attempt& call, uint32_t bytes) noexcept {
+  Descriptor* d = call.d;
+  Thread* next = may_block(t);
+  // Not all of it, or not known any more.
+  if (next != t || t->rax != bytes) d->unread.store(true, relaxed);
+  end_try(call.now);
+  return next;
+}
+
 // A first try that nothing has been found out about since it would have had to wait.
 bool waits_alone(const Attempt& call, uint64_t deadline) noexcept {
   Descriptor* d = call.d;
@@ -76,14 +86,13 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
   uint64_t known_deadline = sched::take_restart_deadline(t);
   Descriptor* d = call.d;
   bool reads_pipe = call.direction == Direction::in && is_pipe(d);
-  if (waits_alone(call, known_deadline) || (reads_pipe && told_by_writer(d, *call.now)))
-    return in_kernel(t, call.now);
+  if (waits_alone(call, known_deadline)) return in_kernel(t, call.now);
+  if (uint32_t bytes; reads_pipe && told_by_writer(d, *call.now, &bytes)) return read_told(t, call, bytes);
   for (bool untried = reads_pipe && waits_untried(d, *call.now);; untried = false) {
     if (untried) note_untried(d, call.fd);  // may count an edge
     uint32_t seen = edges(d, call.direction);
     bool empty = known_empty(call, seen);
     if (!empty && !untried) {
-      if (reads_pipe) d->unread.store(false, relaxed);
       long r = attempt();
       if (reads_pipe) learn_from_try(d, *call.now, seen, r);
       end_try(call.now);
@@ -94,7 +103,8 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       if (r != -e_again) {
         if (call.wanted && r > 0 && static_cast<size_t>(r) < call.wanted && has_room(t, call))
           d->emptied_at.store(seen + 1, relaxed);
-        if (r > 0 && call.direction == Direction::out && is_pipe(d)) wake_pipe_readers(d);
+        if (r > 0 && call.direction == Direction::out && is_pipe(d))
+          wake_pipe_readers(d, static_cast<uint64_t>(r));
         if (r == -e_pipe) signals::after_blocking(t, r);  // there is a signal for it
         ++activation::self()->processor->counters.event_calls;
         return answer(t, r);
@@ -117,6 +127,10 @@ Thread* try_call(Thread* t, const Attempt& call, F attempt) noexcept {
       wait.interrupted = sched::Interrupted::ends;
     }
     t->untried = untried;
+    if (untried) {
+      wait.deadline = untried_deadline(d, seen);
+      wait.timeout_result = call_again;
+    }
     bool refused = false;
     Thread* next = wait_for_edge(t, wait, &refused);
     if (next) return next;
@@ -181,17 +195,17 @@ Thread* pass_signalled(Thread* t) noexcept {
 }
 
 // Who reads waits: nothing is in the pipe, and a small write has room. A call that may block costs less than a try.
-bool has_room_surely(const Thread* t, const Descriptor* written) noexcept {
+Descriptor* reader_with_room(const Thread* t, const Descriptor* written) noexcept {
   constexpr uint64_t small = 512;
-  if (t->rdx > small) return false;
+  if (t->rdx > small) return nullptr;
   Descriptor* d = reader_of(written);
-  return d && reader_waits_unwatched(d);
+  return d && reader_waits_unwatched(d) ? d : nullptr;
 }
 
-Thread* write_to_waiting(Thread* t, Beginning* now) noexcept {
-  const Descriptor* written = of_call(t);
+Thread* write_to_waiting(Thread* t, Beginning* now, Descriptor* reader) noexcept {
+  uint64_t bytes = t->rdx;
   Thread* next = in_kernel(t, now);
-  if (written) wake_pipe_readers(written);  // whoever runs now
+  tell_readers(reader, bytes);  // whoever runs now
   return next;
 }
 
@@ -279,7 +293,8 @@ Thread* sys_write(Thread* t) noexcept {
   Descriptor* d = of_writer(t);
   if (!d || !t->rdx) return in_kernel(t, &now);
   Attempt call = {d, fd_of(t), Direction::out, &now};
-  if (is_pipe(d) && has_room_surely(t, d)) return write_to_waiting(t, &now);
+  if (Descriptor* reader = is_pipe(d) ? reader_with_room(t, d) : nullptr)
+    return write_to_waiting(t, &now, reader);
   long part;
   if (Thread* next = try_write(t, call, t->rdx, &part, [&] { return write_once(t, d); })) return next;
   const long args[6] = {static_cast<long>(t->rdi), static_cast<long>(t->rsi) + part,

@@ -123,7 +123,9 @@ bool is_known(const Descriptor* d) noexcept {
 
 // As of a number that nobody has used. What is forgotten too much is found out again.
 void start_over(Descriptor* d) noexcept {
-  forget_untried(d);
+  d->vain_tries.store(0, relaxed);
+  d->unread.store(false, relaxed);
+  d->told.store(0, relaxed);
   d->uses.fetch_add(1, acq_rel);  // pairs with be_watched
   d->watched.store(0, relaxed);
   d->kind.store(FileKind::unknown, relaxed);
@@ -160,6 +162,9 @@ void leave(Descriptor* d, int fd) noexcept {
   // Without the locks: who begins to wait meanwhile uses a number that is being closed.
   bool waited_for = d->of(Direction::in).waiting.head || d->of(Direction::out).waiting.head;
   if (d->watched.load(relaxed) || waited_for) event::unwatch(fd);
+  // Tries are over at once, but for a read of a pipe that was told of data which somebody else has taken: some ms.
+  constexpr uint32_t longest_wait = 440;
+  uint32_t waited_steps = 0;
   bool more;
   do {
     WakeList waited;
@@ -175,9 +180,10 @@ void leave(Descriptor* d, int fd) noexcept {
     // After that: whoever an event has been faster with is among them.
     if (d->released.load(fenced)) hand_over_released(d, fd);
     more = false;
-    for (uint32_t i = 0; d->tries.load(acquire); ++i, more = true) wait_step(i);
+    for (; waited_steps < longest_wait && d->tries.load(acquire); ++waited_steps, more = true)
+      wait_step(waited_steps);
     make_calls_again(activation::self(), waited);
-  } while (more);
+  } while (more && waited_steps < longest_wait);
   d->alone_since.store(0, relaxed);
   if (is_known(d)) start_over(d);
 }
@@ -285,8 +291,6 @@ bool be_watched(const DescriptorWait& wait, bool* refused) noexcept {
   return false;
 }
 
-void release_readers(Activation* a, Descriptor* d) noexcept { release_waiters(a, d, Direction::in); }
-
 void stop_watching(Descriptor* d, int fd) noexcept {
   event::unwatch(fd);
   d->uses.fetch_add(1, acq_rel);  // pairs with be_watched
@@ -347,17 +351,16 @@ Descriptor* reader_of(const Descriptor* written) noexcept {
 }
 
 // A wrong hint: threads look at their descriptors for nothing.
-void wake_pipe_readers(const Descriptor* written) noexcept {
-  Descriptor* d = reader_of(written);
-  if (!d) return;
+void wake_pipe_readers(const Descriptor* written, uint64_t bytes) noexcept {
+  if (Descriptor* d = reader_of(written)) tell_readers(d, bytes);
+}
+
+void tell_readers(Descriptor* d, uint64_t bytes) noexcept {
   Side& in = d->of(Direction::in);
-  if (!in.has_waiters()) {
-    d->unread.store(true, relaxed);
-    in.edges.fetch_add(
-        1, fenced);  // pairs with wait_for_edge: who is about to wait looks again, or is seen here
-    if (!in.has_waiters()) return;
-  }
-  d->told_at.store(in.edges.load(relaxed) + 1, relaxed);
+  if (!in.waiting.head) d->unread.store(true, relaxed);
+  if (!in.has_waiters()) return;
+  uint64_t next = in.edges.load(relaxed) + 1;
+  d->told.store((next & 0xffffffff) << 32 | (bytes & 0xffffffff), relaxed);
   release_waiters(activation::self(), d, Direction::in);
 }
 
@@ -408,7 +411,6 @@ void forget_descriptors() noexcept {
 }
 
 void init_descriptors() noexcept {
-  forget_all_untried();
   event::g_descriptor_event = on_event;
   // A fork's child: its parent's threads wait there, and what it has closed and opened itself before it had threads nobody saw.
   for (auto& chunk : g_chunk)

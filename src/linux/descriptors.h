@@ -53,14 +53,14 @@ struct alignas(64) Descriptor {
   // The count of sharings (g_sharings) when it was made by this process: while that stands no other process has it. 0: it may.
   atomic<uint32_t> alone_since{0};
   atomic<bool> listens{false};  // SO_ACCEPTCONN has been seen
-  // Of a pipe (descriptor_untried.cc): first tries in a row that found it empty, and waits without a try; somebody here has written
-  // while nobody waited, and nobody has tried since; somebody may wait without a try; the count of read edges when a writer has told of what it wrote, when a look
-  // saw that nobody had (first at looked_when), and when a look had the readers try.
+  // Of a pipe (descriptor_untried.cc): first tries in a row that found it empty, and waits without a try; there may be something
+  // in it that no wait will tell of; the count of read edges, plus one, at which a thread began to wait without a try; the count
+  // at which a writer has told of what it wrote, and how much (0: nobody has).
   atomic<uint8_t> vain_tries{0};
-  atomic<bool> unread{false}, has_untried{false};
-  atomic<uint32_t> told_at{0}, looked_at{0}, looked_for{0};
-  atomic<uint64_t> looked_when{0};  // TSC
-  atomic<uint64_t> pipe{0};         // of a pipe: which one (inode)
+  atomic<bool> unread{false};
+  atomic<uint32_t> waited_untried_at{0};
+  atomic<uint64_t> told{0};
+  atomic<uint64_t> pipe{0};        // of a pipe: which one (inode)
   // As of that count of changes (g_mode_changes): O_NONBLOCK, time-outs in nanoseconds, 0: none.
   atomic<uint32_t> mode_known{0};
   atomic<bool> nonblocking{false};
@@ -110,11 +110,10 @@ void end_waits(Thread* t) noexcept;
 void forget_polls(Thread* t) noexcept;
 
 // The caller has written to this pipe: who waits here for it is told at once, not by an event.
-void wake_pipe_readers(const Descriptor* written) noexcept;
+void wake_pipe_readers(const Descriptor* written, uint64_t bytes) noexcept;
+void tell_readers(Descriptor* d, uint64_t bytes) noexcept;
 // Where a thread has waited for that pipe last. Null: not known.
 Descriptor* reader_of(const Descriptor* written) noexcept;
-// All who wait to read make their calls again.
-void release_readers(Activation* a, Descriptor* d) noexcept;
 // Its edges are not counted any more. Who has just found it watched, and is about to wait, looks again.
 void stop_watching(Descriptor* d, int fd) noexcept;
 
@@ -166,19 +165,20 @@ Thread* make_handed_call(Thread* t, const long args[6], HandedCall* call) noexce
 void end_handed_call(Thread* t) noexcept;
 
 // --- descriptor_untried.cc, of pipes
-// The thread is to wait without a try: in vain, likely. For a few looks at most (activation/event_source.h).
+// The thread is to wait without a try: in vain, likely.
 bool waits_untried(const Descriptor* d, const Beginning& now) noexcept;
 // And the pipe need not be watched for it.
 bool waits_unwatched(const Descriptor* d) noexcept;
 // The same, and somebody does wait.
 bool reader_waits_unwatched(Descriptor* d) noexcept;
+// Such a wait begins. May count an edge.
 void note_untried(Descriptor* d, int fd) noexcept;
+// And how long it may last, ns of CLOCK_MONOTONIC.
+uint64_t untried_deadline(Descriptor* d, uint32_t seen) noexcept;
 // A try that saw this count of edges has been answered.
 void learn_from_try(Descriptor* d, const Beginning& now, uint32_t seen, long r) noexcept;
-// A thread of this process has just written what that one waited for without a try.
-bool told_by_writer(Descriptor* d, const Beginning& now) noexcept;
-void forget_untried(Descriptor* d) noexcept;
-void forget_all_untried() noexcept;
+// A thread of this process has just written so many bytes, which that one waited for without a try.
+bool told_by_writer(Descriptor* d, const Beginning& now, uint32_t* bytes) noexcept;
 
 // The number is about to be closed. Threads that wait for what it stands for are given descriptors of their own before.
 void leave_descriptor(int fd) noexcept;

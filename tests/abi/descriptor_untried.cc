@@ -208,6 +208,75 @@ void large_writes(const Turns& t) {
   close(p.a);
 }
 
+// Two readers of a pipe that is not watched; what comes is from another process. Neither is forgotten when the other one finds out.
+void two_readers_outside() {
+  const Turns t;
+  t.take(warm);
+  const Pair p = pipe_pair();
+  std::atomic<bool> stop{false};
+  const pthread_t yields = start([&] {
+    while (!stop) sched_yield();
+  });
+  std::atomic<int> got{0};
+  const auto reader = [&] {
+    char byte;
+    while (read(p.a, &byte, 1) == 1) ++got;
+  };
+  const pthread_t first = start(reader);
+  for (int i = 0; i < warm; ++i) {
+    put(p.b, 'x');
+    while (got <= i) sched_yield();
+  }
+  const pthread_t second = start(reader);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 40; ++i) {
+      put(p.b, 'o');
+      nap(i % 3 * kMs / 2);
+    }
+    _exit(0);
+  }
+  wait_exit(child, 0);
+  const int64_t begun = now_ns();
+  while (got < warm + 40) {
+    CHECK(now_ns() - begun < 2 * kSecond);
+    nap(kMs);
+  }
+  // Both are still told of it: the end.
+  CHECK_EQ(close(p.b), 0);
+  join(first);
+  join(second);
+  stop = true;
+  join(yields);
+  close(p.a);
+  t.end();
+}
+
+// Every write wakes all of them, and one finds it: the others wait on, without a kernel thread each.
+void many_readers() {
+  const Pair p = pipe_pair();
+  std::atomic<int> got{0};
+  std::vector<pthread_t> readers;
+  for (int i = 0; i < 40; ++i)
+    readers.push_back(start([&] {
+      char byte;
+      while (read(p.a, &byte, 1) == 1) ++got;
+    }));
+  std::atomic<bool> stop{false};
+  const pthread_t yields = start([&] {
+    while (!stop) sched_yield();
+  });
+  for (int i = 0; i < 10 * warm; ++i) {
+    put(p.b, 'x');
+    while (got <= i) sched_yield();
+  }
+  CHECK_EQ(close(p.b), 0);
+  join_all(readers);
+  stop = true;
+  join(yields);
+  close(p.a);
+}
+
 }  // namespace
 
 int main() {
@@ -223,6 +292,8 @@ int main() {
     interrupted(t);
     written_outside(t);
     large_writes(t);
+    two_readers_outside();
+    many_readers();
   }
   t.end();
 }
