@@ -1,9 +1,9 @@
 /* Who should hand a request to its device: the thread that asks, or an idle processor?
  *
- *   submission [--milliseconds N]
+ *   submission [--milliseconds N] [--compute US]
  *
  * A message of some bytes is copied into a device's buffer, as a network driver does with small messages. Its sender then computes
- * for 50 us and waits for the message. With UPCALL_SUBMIT_LATER the copy is left to the driver's poller, on whichever processor
+ * for 50 us (or US) and waits for the message. With UPCALL_SUBMIT_LATER the copy is left to the driver's poller, on whichever processor
  * is free: the sender computes meanwhile. For each size: time of a round both ways, medians of 7 runs in alternation, and who
  * gains. Each message is compared with what arrived. On one processor nothing can be gained; where processors sleep, waking one
  * costs more than a small copy.
@@ -14,7 +14,9 @@
 #include <string.h>
 #include <upcall/event.h>
 
-enum { largest = 1 << 20, runs = 7, compute_us = 50 };
+enum { largest = 1 << 20, runs = 7 };
+
+static long milliseconds = 20, compute_us = 50;
 
 /* --- the device */
 struct message {
@@ -75,7 +77,7 @@ static double send_for(upcall_driver* driver, struct device* device, size_t size
     request.data = &message;
     int error = upcall_submit(driver, &request);
     if (error) stop("upcall_submit", error);
-    compute(compute_us * 1000);
+    compute((uint64_t)compute_us * 1000);
     error = upcall_wait(&request, UPCALL_FOREVER);
     if (error) stop("upcall_wait", error);
     if (request.result != (int64_t)size || memcmp(device->buffer, data, size) != 0) {
@@ -92,7 +94,7 @@ static int by_value(const void* a, const void* b) {
 }
 
 static void* measure(void* argument) {
-  uint64_t length = *(const uint64_t*)argument;
+  uint64_t length = (uint64_t)milliseconds * 1000000;
   static struct device device;
   upcall_driver* driver[2];
   for (unsigned later = 0; later < 2; ++later) {
@@ -108,7 +110,8 @@ static void* measure(void* argument) {
     int error = upcall_driver_register(&driver[later], &ops, &device);
     if (error) stop("upcall_driver_register", error);
   }
-  puts("us a round (50 of them computing)\n\n   bytes   by the sender    by the poller    gain");
+  printf("us a round (%ld of them computing)\n", compute_us);
+  puts("\n   bytes   by the sender    by the poller    gain");
   for (size_t size = 64; size <= largest; size *= 4) {
     double took[2][runs];
     for (int run = 0; run < runs; ++run)
@@ -125,15 +128,20 @@ static void* measure(void* argument) {
 }
 
 int main(int argc, char** argv) {
-  long milliseconds = 20;
-  if (argc == 3 && strcmp(argv[1], "--milliseconds") == 0) milliseconds = atol(argv[2]);
-  if ((argc != 1 && argc != 3) || milliseconds < 1 || milliseconds > 10000) {
-    fputs("usage: submission [--milliseconds N], N from 1 to 10000 for each figure\n", stderr);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--milliseconds") == 0)
+      milliseconds = atol(argv[i + 1]);
+    else if (strcmp(argv[i], "--compute") == 0)
+      compute_us = atol(argv[i + 1]);
+    else
+      milliseconds = 0;
+  }
+  if (argc % 2 == 0 || milliseconds < 1 || milliseconds > 10000 || compute_us < 1 || compute_us > 100000) {
+    fputs("usage: submission [--milliseconds N] [--compute US]: N (1 to 10000) for each figure\n", stderr);
     return 2;
   }
-  uint64_t length = (uint64_t)milliseconds * 1000000;
   pthread_t thread;
-  int error = pthread_create(&thread, NULL, measure, &length);
+  int error = pthread_create(&thread, NULL, measure, NULL);
   if (error) stop("pthread_create", error);
   pthread_join(thread, NULL);
   return 0;
