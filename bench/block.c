@@ -166,7 +166,7 @@ struct result fault_storm(const struct options* options) {
       .details = {{"computed_per_ms", beside * 1e6}, {"computed_alone_per_ms", alone * 1e6}}};
 }
 
-// --- io_test, kernel_signal_wait: two threads that wake each other through the kernel
+// --- kernel_signal_wait: two threads that wake each other through the kernel
 
 struct pair {
   pthread_barrier_t start;
@@ -177,42 +177,6 @@ struct pair {
 };
 
 static struct pair pair;
-
-static int back[2];
-
-// Passes a number to and fro; the first side ends it with -1.
-static void* pipe_side(void* argument) {
-  int me = (int)(intptr_t)argument;
-  int in = me == 0 ? back[0] : pair.fds[0];
-  int out = me == 0 ? pair.fds[1] : back[1];
-  pthread_barrier_wait(&pair.start);
-  for (long turn = me, value;; turn += 2) {
-    if (me == 1 || turn > 0) {
-      EXPECT(read(in, &value, sizeof value) == sizeof value, "io_test: read: %s", strerror(errno));
-      if (value == -1) return argument;
-      EXPECT(value == turn - 1, "io_test: read %ld instead of %ld", value, turn - 1);
-    }
-    value = me == 0 && turn % CLOCK_EVERY == 0 && now() > pair.end ? -1 : turn;
-    EXPECT(write(out, &value, sizeof value) == sizeof value, "io_test: write: %s", strerror(errno));
-    if (value == -1) {
-      pair.rounds = turn;
-      return argument;
-    }
-  }
-}
-
-// LinuxActivations, table 1: two threads by turns read and write; per message.
-struct result io_test(const struct options* options) {
-  EXPECT(pipe(pair.fds) == 0 && pipe(back) == 0, "io_test: pipe: %s", strerror(errno));
-  pthread_barrier_init(&pair.start, NULL, 2);
-  uint64_t begin = now();
-  pair.end = begin + duration(options);
-  pthread_t threads[2];
-  for (intptr_t i = 0; i < 2; ++i) threads[i] = start_thread(pipe_side, (void*)i);
-  for (intptr_t i = 0; i < 2; ++i)
-    EXPECT(join_thread(threads[i]) == (void*)i, "io_test: wrong thread joined");
-  return (struct result){.value = (double)(now() - begin) / (double)pair.rounds, .count = pair.rounds};
-}
 
 static void* futex_side(void* argument) {
   uint32_t me = (uint32_t)(uintptr_t)argument;

@@ -1,5 +1,6 @@
-// Calls that stay system calls which may block a kernel thread: two threads by turns, or many at once. What they cost decides
-// whether it is worth while to make events of them.
+// Two threads that wake each other by turns through the kernel, and calls that many threads make at once: through pipes (io_test),
+// and by calls that stay system calls which may block a kernel thread. What those cost decides whether it is worth while to make
+// events of them.
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -139,12 +140,27 @@ struct result call_mq(const struct options* options) {
   return run_relay(options, "call_mq", mail_to, take_mail);
 }
 
-// A pipe for each side, whose bytes are moved on to a private one by splice.
-static int there[2][2], own[2][2];
+// A pipe for each side.
+static int there[2][2];
 
 static void put_in(int side, long value) {
   EXPECT(write(there[side][1], &value, sizeof value) == sizeof value, "write: %s", strerror(errno));
 }
+
+static long read_out(int side) {
+  long value;
+  EXPECT(read(there[side][0], &value, sizeof value) == sizeof value, "read: %s", strerror(errno));
+  return value;
+}
+
+// LinuxActivations, table 1: two threads by turns read and write; per message.
+struct result io_test(const struct options* options) {
+  for (int side = 0; side < 2; ++side) EXPECT(pipe(there[side]) == 0, "pipe: %s", strerror(errno));
+  return run_relay(options, "io_test", put_in, read_out);
+}
+
+// What is in it is moved on to a private one.
+static int own[2][2];
 
 static long splice_out(int side) {
   long value;

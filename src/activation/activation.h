@@ -108,8 +108,7 @@ struct alignas(64) Processor {
   ProcessorCounters counters;
   sched::ReadyQueue ready;
   uint64_t last_event_look = 0;  // TSC
-  uint64_t looked_at =
-      0;  // the same in ns of CLOCK_MONOTONIC: a clock that is behind by 200 us where events are waited for
+  uint64_t looked_at = 0;        // the same as CLOCK_MONOTONIC, ns
   // What a thread has waited for last with nothing else to run here, and how often in a row (event_source.h).
   const void* lone_wait = nullptr;
   uint32_t lone_waits = 0;

@@ -33,7 +33,8 @@ void note_untried(Descriptor* d, int fd) noexcept {
 
 uint64_t untried_deadline(Descriptor* d, uint32_t seen) noexcept {
   d->waited_untried_at.store(seen + 1, relaxed);
-  // Where nobody has looked for longer the time is over at once, and the reader tries: no harm.
+  // A clock that is 200 us behind where processors switch. Where nobody has looked for longer the time is over at once, and the
+  // reader tries: no harm.
   return activation::self()->processor->looked_at + longest_untried;
 }
 
